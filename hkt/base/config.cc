@@ -1,0 +1,90 @@
+#include "hkt/base/config.h"
+
+#include <cmath>
+#include <type_traits>
+#include <vector>
+
+#include "hkt/base/error.h"
+
+namespace hkt {
+namespace {
+
+bool IsChoice(std::string_view choices, std::string_view value) {
+  for (size_t begin = 0; begin <= choices.size();) {
+    const size_t end = std::min(choices.find('|', begin), choices.size());
+    if (choices.substr(begin, end - begin) == value) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+std::string Range(const Limits& limits) {
+  std::string text = Concat(limits.above_min ? "above " : "at least ", limits.min);
+  if (std::isfinite(limits.max)) text += Concat(" and at most ", limits.max);
+  return text;
+}
+
+class LimitChecker {
+ public:
+  template <class T>
+  void operator()(std::string_view name, const T& value, std::string_view, const Limits& limits) {
+    if constexpr (std::is_same_v<T, std::optional<int64_t>>) {
+      if (value) (*this)(name, *value, {}, limits);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (!limits.choices.empty() && !IsChoice(limits.choices, value)) {
+        problems_.push_back(Concat(name, " is '", value, "', must be one of ", limits.choices));
+      }
+    } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>) {
+      const double x = static_cast<double>(value);
+      const bool inside = std::isfinite(x) && x <= limits.max && (limits.above_min ? x > limits.min : x >= limits.min);
+      if (!inside) problems_.push_back(Concat(name, " is ", value, ", must be ", Range(limits)));
+    }
+  }
+
+  std::vector<std::string>& problems() { return problems_; }
+
+ private:
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+void Resolve(Config& config) {
+  LimitChecker check;
+  Config::Visit(config, check);
+  std::vector<std::string>& problems = check.problems();
+
+  ModelConfig& m = config.model;
+  const bool one_level = m.model.rfind("mha", 0) == 0;
+  const bool gates = m.model == "hkt" || m.model == "mha-conv";
+  if (one_level && m.levels.value_or(1) != 1) {
+    problems.push_back(Concat("levels is ", *m.levels, ", but model ", m.model, " has 1; use model hkt or hkt-fusion"));
+  }
+  // hkt without gates and hkt-fusion are the same thing; the other names say whether they have gates.
+  if (m.model != "hkt" && m.hybrid.value_or(gates) != gates) {
+    problems.push_back(Concat("hybrid is ", *m.hybrid ? "true" : "false", ", but model ", m.model, gates ? " has" : " has no",
+                              " gates; use model ", one_level ? (gates ? "mha" : "mha-conv") : "hkt"));
+  }
+  if (!m.levels) m.levels = one_level ? 1 : 3;
+  if (!m.hybrid) m.hybrid = gates;
+  if (!m.kv_heads) m.kv_heads = m.heads;
+  if (problems.empty()) {  // from here on the fields are in range
+    if (m.d_model % m.heads != 0) {
+      problems.push_back(Concat("d_model is ", m.d_model, ", must be a multiple of heads = ", m.heads));
+    } else if (m.rotary && (m.d_model / m.heads) % 2 != 0) {
+      problems.push_back(Concat("rotary needs an even head width; d_model / heads = ", m.d_model / m.heads));
+    }
+    if (m.heads % *m.kv_heads != 0) {
+      problems.push_back(Concat("kv_heads is ", *m.kv_heads, ", must divide heads = ", m.heads));
+    }
+    if (m.psd && *m.kv_heads != m.heads) {
+      problems.push_back(Concat("psd needs kv_heads = heads; kv_heads is ", *m.kv_heads, ", heads is ", m.heads));
+    }
+  }
+  if (problems.empty()) return;
+  std::string message = "configuration: ";
+  for (size_t i = 0; i < problems.size(); ++i) message += (i ? "; " : "") + problems[i];
+  throw UsageError(message);
+}
+
+}  // namespace hkt

@@ -1,0 +1,87 @@
+#include "hkt/base/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hkt/base/error.h"
+
+namespace hkt {
+namespace {
+
+using testing::HasSubstr;
+
+std::string ProblemsOf(Config config) {
+  try {
+    Resolve(config);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ConfigTest, ModelNamesDecideLevelsAndGates) {
+  struct Case {
+    const char* model;
+    int64_t levels;
+    bool hybrid;
+  };
+  for (const Case& c : {Case{"hkt", 3, true}, Case{"hkt-fusion", 3, false}, Case{"mha", 1, false},
+                        Case{"mha-conv", 1, true}, Case{"mha-wide", 1, false}}) {
+    Config config;
+    config.model.model = c.model;
+    Resolve(config);
+    EXPECT_EQ(config.model.levels, c.levels) << c.model;
+    EXPECT_EQ(config.model.hybrid, c.hybrid) << c.model;
+    EXPECT_EQ(config.model.kv_heads, config.model.heads);
+    EXPECT_EQ(ProblemsOf(config), "") << "resolving twice";
+  }
+}
+
+TEST(ConfigTest, HktWithoutGatesIsFusionOnly) {
+  Config config;
+  config.model.hybrid = false;
+  Resolve(config);
+  EXPECT_EQ(config.model.hybrid, false);
+  EXPECT_EQ(config.model.levels, 3);
+}
+
+TEST(ConfigTest, ContradictionsNameTheMend) {
+  Config config;
+  config.model.model = "mha";
+  config.model.levels = 3;
+  EXPECT_THAT(ProblemsOf(config), HasSubstr("use model hkt or hkt-fusion"));
+  config.model.levels.reset();
+  config.model.hybrid = true;
+  EXPECT_THAT(ProblemsOf(config), HasSubstr("use model mha-conv"));
+}
+
+TEST(ConfigTest, EveryFieldAtFaultIsNamed) {
+  Config config;
+  config.model.model = "gpt";
+  config.model.stride = 1;
+  config.train.lr = 0;
+  config.train.warmup = std::numeric_limits<double>::quiet_NaN();
+  const std::string problems = ProblemsOf(config);
+  for (const char* text : {"model is 'gpt'", "stride is 1, must be at least 2", "lr is 0, must be above 0", "warmup is nan"}) {
+    EXPECT_THAT(problems, HasSubstr(text));
+  }
+}
+
+TEST(ConfigTest, HeadsMustFit) {
+  Config config;
+  config.model.heads = 3;
+  EXPECT_THAT(ProblemsOf(config), HasSubstr("multiple of heads = 3"));
+  config.model.heads = 4;
+  config.model.kv_heads = 3;
+  EXPECT_THAT(ProblemsOf(config), HasSubstr("must divide heads = 4"));
+  config.model.kv_heads = 2;
+  config.model.psd = true;
+  EXPECT_THAT(ProblemsOf(config), HasSubstr("psd needs kv_heads = heads"));
+  config.model.psd = false;
+  config.model.rotary = true;
+  config.model.d_model = 12;
+  EXPECT_THAT(ProblemsOf(config), HasSubstr("even head width"));
+}
+
+}  // namespace
+}  // namespace hkt
