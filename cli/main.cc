@@ -1,0 +1,71 @@
+// The program `hkt`: finds the subcommands that registered themselves, parses, runs one, and turns what it throws into an
+// exit status and one line on stderr.
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cli/subcommand.h"
+#include "hkt/base/error.h"
+#include "hkt/base/version.h"
+
+namespace hkt::cli {
+namespace {
+
+struct Entry {
+  std::string name;
+  void (*add)(CLI::App& root);
+};
+
+std::vector<Entry>& Registry() {
+  static std::vector<Entry> registry;
+  return registry;
+}
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+constexpr int kSignalBase = 128;
+
+// The first line only: c10::Error appends a C++ backtrace, which helps no user.
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+int Complain(const std::string& message, int status) {
+  std::cerr << "hkt: error: " << FirstLine(message) << std::endl;
+  return status;
+}
+
+int Run(int argc, char** argv) {
+  CLI::App app("Hierarchical Kernel Transformer: multi-scale attention, trained and compared.", "hkt");
+  app.set_version_flag("--version", std::string("hkt ") + std::string(Version()));
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  std::sort(Registry().begin(), Registry().end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  for (const Entry& entry : Registry()) entry.add(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return Complain(std::string(error.what()) + " (see 'hkt --help' or 'hkt <command> --help')", kUsage);
+  } catch (const UsageError& error) {
+    return Complain(error.what(), kUsage);
+  } catch (const SignalExit& stop) {
+    return kSignalBase + stop.signal;
+  } catch (const std::bad_alloc&) {
+    return Complain("out of memory; lower --batch, --seq-len or --d-model", kFailed);
+  } catch (const std::exception& error) {
+    return Complain(error.what(), kFailed);
+  }
+  std::cout.flush();
+  return std::cout ? 0 : Complain("could not write to standard output", kFailed);
+}
+
+}  // namespace
+
+Subcommand::Subcommand(const char* name, void (*add)(CLI::App& root)) { Registry().push_back({name, add}); }
+
+}  // namespace hkt::cli
+
+int main(int argc, char** argv) { return hkt::cli::Run(argc, argv); }
