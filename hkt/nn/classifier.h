@@ -1,0 +1,69 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "hkt/base/config.h"
+#include "hkt/nn/transformer_block.h"
+
+namespace hkt::nn {
+
+struct ClassifierOptions {
+  HktAttentionOptions attention;
+  int64_t layers = 2;
+  int64_t d_ff = 128;
+  int64_t vocabulary = 0;  // ids 0 … vocabulary - 1
+  int64_t seq_len = 0;     // longest sequence; only learned positions need it
+  int64_t classes = 0;
+  double dropout =
+      0.1;  // on the embeddings and the feed-forward; attention.dropout is the attention's own
+};
+
+// The options of a resolved configuration (hkt::Resolve). For mha-wide the feed-forward is widened
+// until the model has as many parameters as model hkt (three levels, gates) with the same other
+// fields: the nearest width, within 1 %. Throws hkt::UsageError where CheckOptions does.
+ClassifierOptions MakeClassifierOptions(const ModelConfig& resolved, int64_t vocabulary,
+                                        int64_t seq_len, int64_t classes);
+
+// Throws hkt::UsageError that names the option, what it is and what it may be.
+void CheckOptions(const ClassifierOptions& options);
+
+// Number of parameters of the model, without building it.
+int64_t ParameterCount(const ClassifierOptions& options);
+
+// Embedding and learned positions (none with rotary), pre-norm blocks, final norm, mean over the
+// valid positions, head.
+//   ids [B, T] int64, lengths int64 [B], 0 … T (none: all valid) -> logits [B, classes]
+// Ids at positions >= length may be anything; more padding changes the logits only by rounding. A
+// sequence of length 0 pools to 0. Parameters embedding.weight, position.weight [seq_len, d] (not
+// with rotary), blocks.{i}.*, final_norm.*, head.*; embedding and positions start at N(0, 0.02),
+// all else as PyTorch's Linear, Conv1d and LayerNorm. Throws hkt::UsageError for options,
+// hkt::Error for ids of another rank, type or range, or T > seq_len.
+class ClassifierImpl : public torch::nn::Module {
+ public:
+  explicit ClassifierImpl(const ClassifierOptions& options);
+  at::Tensor forward(const at::Tensor& ids,
+                     const std::optional<at::Tensor>& lengths = std::nullopt);
+
+  const ClassifierOptions& options() const { return options_; }
+
+ private:
+  void CheckIds(const at::Tensor& ids) const;
+
+  ClassifierOptions options_;
+  torch::nn::Embedding embedding_{nullptr};
+  torch::nn::Embedding position_{nullptr};  // null with rotary
+  std::vector<TransformerBlock> blocks_;
+  torch::nn::LayerNorm final_norm_{nullptr};
+  torch::nn::Linear head_{nullptr};
+};
+TORCH_MODULE(Classifier);
+
+}  // namespace hkt::nn
