@@ -36,7 +36,8 @@ class LimitChecker {
       }
     } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>) {
       const double x = static_cast<double>(value);
-      const bool inside = std::isfinite(x) && x <= limits.max && (limits.above_min ? x > limits.min : x >= limits.min);
+      const bool inside = std::isfinite(x) && x <= limits.max &&
+                          (limits.above_min ? x > limits.min : x >= limits.min);
       if (!inside) problems_.push_back(Concat(name, " is ", value, ", must be ", Range(limits)));
     }
   }
@@ -58,27 +59,33 @@ void Resolve(Config& config) {
   const bool one_level = m.model.rfind("mha", 0) == 0;
   const bool gates = m.model == "hkt" || m.model == "mha-conv";
   if (one_level && m.levels.value_or(1) != 1) {
-    problems.push_back(Concat("levels is ", *m.levels, ", but model ", m.model, " has 1; use model hkt or hkt-fusion"));
+    problems.push_back(Concat("levels is ", *m.levels, ", but model ", m.model,
+                              " has 1; use model hkt or hkt-fusion"));
   }
-  // hkt without gates and hkt-fusion are the same thing; the other names say whether they have gates.
+  // hkt without gates and hkt-fusion are the same thing; the other names say whether they have
+  // gates.
   if (m.model != "hkt" && m.hybrid.value_or(gates) != gates) {
-    problems.push_back(Concat("hybrid is ", *m.hybrid ? "true" : "false", ", but model ", m.model, gates ? " has" : " has no",
-                              " gates; use model ", one_level ? (gates ? "mha" : "mha-conv") : "hkt"));
+    problems.push_back(Concat("hybrid is ", *m.hybrid ? "true" : "false", ", but model ", m.model,
+                              gates ? " has" : " has no", " gates; use model ",
+                              one_level ? (gates ? "mha" : "mha-conv") : "hkt"));
   }
   if (!m.levels) m.levels = one_level ? 1 : 3;
   if (!m.hybrid) m.hybrid = gates;
   if (!m.kv_heads) m.kv_heads = m.heads;
   if (problems.empty()) {  // from here on the fields are in range
     if (m.d_model % m.heads != 0) {
-      problems.push_back(Concat("d_model is ", m.d_model, ", must be a multiple of heads = ", m.heads));
+      problems.push_back(
+          Concat("d_model is ", m.d_model, ", must be a multiple of heads = ", m.heads));
     } else if (m.rotary && (m.d_model / m.heads) % 2 != 0) {
-      problems.push_back(Concat("rotary needs an even head width; d_model / heads = ", m.d_model / m.heads));
+      problems.push_back(
+          Concat("rotary needs an even head width; d_model / heads = ", m.d_model / m.heads));
     }
     if (m.heads % *m.kv_heads != 0) {
       problems.push_back(Concat("kv_heads is ", *m.kv_heads, ", must divide heads = ", m.heads));
     }
     if (m.psd && *m.kv_heads != m.heads) {
-      problems.push_back(Concat("psd needs kv_heads = heads; kv_heads is ", *m.kv_heads, ", heads is ", m.heads));
+      problems.push_back(
+          Concat("psd needs kv_heads = heads; kv_heads is ", *m.kv_heads, ", heads is ", m.heads));
     }
   }
   if (problems.empty()) return;

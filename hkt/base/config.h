@@ -6,18 +6,18 @@
 #include <string>
 #include <string_view>
 
-// Every option that a run depends on, each listed once, in Visit. Flags, JSON, --help, checks and the run folder are
-// visitors of that list. A visitor is called as
+// Every option that a run depends on, each listed once, in Visit. Flags, JSON, --help, checks and
+// the run folder are visitors of that list. A visitor is called as
 //   visitor(std::string_view name, T& value, std::string_view help, const Limits& limits)
-// with T one of bool, int64_t, double, std::string, std::optional<int64_t>, std::optional<bool>. Names are snake_case;
-// the flag is the same with dashes.
+// with T one of bool, int64_t, double, std::string, std::optional<int64_t>, std::optional<bool>.
+// Names are snake_case; the flag is the same with dashes.
 
 namespace hkt {
 
 struct Limits {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
-  bool above_min = false;        // the minimum itself is not allowed
+  bool above_min = false;         // the minimum itself is not allowed
   std::string_view choices = {};  // "a|b|c" for strings; empty: any
 };
 
@@ -37,10 +37,13 @@ struct DataConfig {
   static void Visit(Self& c, Visitor&& v) {
     v("task", c.task, "what to learn", OneOf("listops|imdb"));
     v("data", c.data,
-      "archive or folder of the data; ListOps: a folder made by 'hkt data make' (none: generated in memory)", Limits{});
+      "archive or folder of the data; ListOps: a folder made by 'hkt data make' (none: generated "
+      "in memory)",
+      Limits{});
     v("preset", c.preset, "ListOps generator: tiny (16-96 tokens), short (30-512), lra (501-1999)",
       OneOf("tiny|short|lra"));
-    v("seq_len", c.seq_len, "longest sequence in tokens; longer ones are cut and counted (default: as the task says)",
+    v("seq_len", c.seq_len,
+      "longest sequence in tokens; longer ones are cut and counted (default: as the task says)",
       Between(1, 1 << 20));
     v("data_seed", c.data_seed, "seed of generated data and of the validation split", AtLeast(0));
   }
@@ -67,25 +70,32 @@ struct ModelConfig {
   template <class Self, class Visitor>
   static void Visit(Self& c, Visitor&& v) {
     v("model", c.model,
-      "hkt (3 levels, gates), hkt-fusion (3 levels, no gates), mha (1 level, no gates), mha-conv (1 level, gates), "
+      "hkt (3 levels, gates), hkt-fusion (3 levels, no gates), mha (1 level, no gates), mha-conv "
+      "(1 level, gates), "
       "mha-wide (mha with a feed-forward widened to hkt's number of parameters)",
       OneOf("hkt|hkt-fusion|mha|mha-conv|mha-wide"));
     v("levels", c.levels, "resolutions L (default: as the model says)", Between(1, 16));
     v("stride", c.stride, "downsampling stride s between levels", Between(2, 1024));
     v("kernel_size", c.kernel_size, "width k of the causal convolutions", Between(1, 1024));
-    v("hybrid", c.hybrid, "gates that let a level be a causal convolution (default: as the model says)", Limits{});
-    v("psd", c.psd, "key projections equal query projections: a positive semidefinite kernel", Limits{});
+    v("hybrid", c.hybrid,
+      "gates that let a level be a causal convolution (default: as the model says)", Limits{});
+    v("psd", c.psd, "key projections equal query projections: a positive semidefinite kernel",
+      Limits{});
     v("bidirectional", c.bidirectional, "attention without the causal mask", Limits{});
     v("rotary", c.rotary, "rotary positions instead of learned ones", Limits{});
     v("bias", c.bias, "biases in the query, key and value projections", Limits{});
     v("score_gain", c.score_gain,
-      "factor on the fused score; sqrt(L), 1.732 at L = 3, gives the start the variance of one level", Above(0));
+      "factor on the fused score; sqrt(L), 1.732 at L = 3, gives the start the variance of one "
+      "level",
+      Above(0));
     v("d_model", c.d_model, "model width", Between(1, 1 << 16));
     v("heads", c.heads, "query heads", Between(1, 4096));
-    v("kv_heads", c.kv_heads, "key and value heads, a divisor of heads (default: heads)", Between(1, 4096));
+    v("kv_heads", c.kv_heads, "key and value heads, a divisor of heads (default: heads)",
+      Between(1, 4096));
     v("layers", c.layers, "transformer blocks", Between(1, 1024));
     v("d_ff", c.d_ff, "feed-forward width (mha-wide: before it is widened)", Between(1, 1 << 20));
-    v("dropout", c.dropout, "on embeddings, attention output and feed-forward", Limits{.min = 0, .max = 0.99});
+    v("dropout", c.dropout, "on embeddings, attention output and feed-forward",
+      Limits{.min = 0, .max = 0.99});
   }
 };
 
@@ -112,14 +122,20 @@ struct TrainConfig {
     v("accumulate", c.accumulate, "batches a step, weighted by their samples", Between(1, 1 << 16));
     v("steps", c.steps, "optimizer steps", AtLeast(1));
     v("lr", c.lr, "peak learning rate of AdamW", Above(0));
-    v("fusion_lr_scale", c.fusion_lr_scale, "factor on the rate of level and gate logits", AtLeast(0));
-    v("weight_decay", c.weight_decay, "decoupled decay; none on norms, biases, level and gate logits", AtLeast(0));
-    v("warmup", c.warmup, "linear warm-up: below 1 a share of the steps, from 1 on a number of steps", AtLeast(0));
-    v("schedule", c.schedule, "learning rate after the warm-up", OneOf("cosine|linear|rsqrt|constant"));
+    v("fusion_lr_scale", c.fusion_lr_scale, "factor on the rate of level and gate logits",
+      AtLeast(0));
+    v("weight_decay", c.weight_decay,
+      "decoupled decay; none on norms, biases, level and gate logits", AtLeast(0));
+    v("warmup", c.warmup,
+      "linear warm-up: below 1 a share of the steps, from 1 on a number of steps", AtLeast(0));
+    v("schedule", c.schedule, "learning rate after the warm-up",
+      OneOf("cosine|linear|rsqrt|constant"));
     v("clip", c.clip, "largest global gradient norm; 0: no clipping", AtLeast(0));
     v("seed", c.seed, "seed of weights, order and dropout", AtLeast(0));
-    v("eval_every", c.eval_every, "steps between evaluations on the validation split; 0: only at the end", AtLeast(0));
-    v("save_every", c.save_every, "steps between saves of the state; 0: only at the end", AtLeast(0));
+    v("eval_every", c.eval_every,
+      "steps between evaluations on the validation split; 0: only at the end", AtLeast(0));
+    v("save_every", c.save_every, "steps between saves of the state; 0: only at the end",
+      AtLeast(0));
     v("log_every", c.log_every, "steps between lines in metrics.jsonl; 0: none", AtLeast(0));
     v("max_time", c.max_time, "seconds after which to save and leave; 0: no limit", AtLeast(0));
     v("threads", c.threads, "threads; 0: PyTorch's own choice", Between(0, 4096));
@@ -139,9 +155,9 @@ struct Config {
   }
 };
 
-// Checks every field against its limits and the fields against each other, and fills what the model name decides:
-// levels, hybrid and kv_heads have values afterwards. Resolving twice changes nothing.
-// Throws UsageError that names every field at fault, what it holds and what it may hold.
+// Checks every field against its limits and the fields against each other, and fills what the model
+// name decides: levels, hybrid and kv_heads have values afterwards. Resolving twice changes
+// nothing. Throws UsageError that names every field at fault, what it holds and what it may hold.
 void Resolve(Config& config);
 
 }  // namespace hkt

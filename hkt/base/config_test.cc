@@ -62,7 +62,8 @@ TEST(ConfigTest, EveryFieldAtFaultIsNamed) {
   config.train.lr = 0;
   config.train.warmup = std::numeric_limits<double>::quiet_NaN();
   const std::string problems = ProblemsOf(config);
-  for (const char* text : {"model is 'gpt'", "stride is 1, must be at least 2", "lr is 0, must be above 0", "warmup is nan"}) {
+  for (const char* text : {"model is 'gpt'", "stride is 1, must be at least 2",
+                           "lr is 0, must be above 0", "warmup is nan"}) {
     EXPECT_THAT(problems, HasSubstr(text));
   }
 }

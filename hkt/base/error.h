@@ -6,7 +6,8 @@
 
 namespace hkt {
 
-// A job that failed: what was given, what was expected, how to mend it, in one line. The program exits with 1.
+// A job that failed: what was given, what was expected, how to mend it, in one line. The program
+// exits with 1.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -8,8 +8,8 @@
 
 namespace hkt {
 
-// Seeded random numbers that are the same on every platform: std::mt19937_64 is fixed by the standard, its
-// distributions are not, so the few that are needed are here.
+// Seeded random numbers that are the same on every platform: std::mt19937_64 is fixed by the
+// standard, its distributions are not, so the few that are needed are here.
 class Random {
  public:
   // Streams with different keys are independent: Random({seed, kShuffle, epoch}).

@@ -48,7 +48,8 @@ TEST(DimsTest, LevelLengthIsCeiling) {
   for (int64_t s : {2, 3, 5}) {
     for (int64_t T = 0; T < 200; ++T) {
       int64_t power = 1;
-      for (int64_t l = 0; l < 4; ++l, power *= s) EXPECT_EQ(LevelLength(T, s, l), CeilDiv(T, power));
+      for (int64_t l = 0; l < 4; ++l, power *= s)
+        EXPECT_EQ(LevelLength(T, s, l), CeilDiv(T, power));
     }
   }
 }

@@ -15,7 +15,8 @@ struct Warnings {
 };
 
 Warnings& State() {
-  static Warnings* warnings = new Warnings;  // never destroyed: threads may warn while the process ends
+  static Warnings* warnings =
+      new Warnings;  // never destroyed: threads may warn while the process ends
   return *warnings;
 }
 

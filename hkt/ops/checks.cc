@@ -1,0 +1,172 @@
+#include "hkt/ops/checks.h"
+
+#include <c10/util/Exception.h>
+
+#include <string>
+
+#include "hkt/base/error.h"
+
+namespace hkt::ops {
+namespace {
+
+std::string Level(const char* name, size_t level) { return Concat(name, "[", level, "]"); }
+
+void CheckFloating(const at::Tensor& tensor, const std::string& name) {
+  TORCH_CHECK_TYPE(at::isFloatingType(tensor.scalar_type()), name, " is of type ",
+                   tensor.scalar_type(), "; it must be float32, float64, bfloat16 or float16");
+}
+
+// Same type and device as `like`, whose name is `like_name`.
+void CheckLike(const at::Tensor& tensor, const std::string& name, const at::Tensor& like,
+               const char* like_name) {
+  TORCH_CHECK_TYPE(tensor.scalar_type() == like.scalar_type(), name, " is of type ",
+                   tensor.scalar_type(), "; it must be that of ", like_name, ", ",
+                   like.scalar_type());
+  TORCH_CHECK_VALUE(tensor.device() == like.device(), name, " is on ", tensor.device(),
+                    "; it must be on the device of ", like_name, ", ", like.device());
+}
+
+void CheckRank(const at::Tensor& tensor, const std::string& name, int64_t rank, const char* shape) {
+  TORCH_CHECK_VALUE(tensor.dim() == rank, name, " has ", tensor.dim(), " dimensions; it must be ",
+                    shape);
+}
+
+void CheckSize(const at::Tensor& tensor, const std::string& name, int64_t dim,
+               const c10::SymInt& size, const char* meaning) {
+  // expect_true: a symbolic size becomes a guard of the compiled graph, not a constant.
+  TORCH_CHECK_VALUE(tensor.sym_size(dim).sym_eq(size).expect_true(__FILE__, __LINE__), name,
+                    " has size ", tensor.sym_size(dim), " in dimension ", dim, "; it must be ",
+                    meaning, " = ", size);
+}
+
+void CheckVector(const at::Tensor& tensor, const std::string& name, const c10::SymInt& size,
+                 const at::Tensor& like) {
+  CheckRank(tensor, name, 1, "[d]");
+  CheckSize(tensor, name, 0, size, "d");
+  CheckLike(tensor, name, like, "x");
+}
+
+// Values can be read where they lie in this process's memory; on other devices, while tracing and
+// under torch.func the operator takes a length below 0 as 0 and one above T as T.
+void CheckLengthValues(const at::Tensor& lengths, const c10::SymInt& T) {
+  const c10::DispatchKeySet keys = lengths.key_set();
+  const bool plain = lengths.is_cpu() && lengths.has_storage() && !keys.has_any(c10::python_ks) &&
+                     !keys.has_any(c10::functorch_transforms_ks | c10::functorch_batched_ks) &&
+                     !keys.has(c10::DispatchKey::Functionalize) && !T.is_symbolic();
+  if (!plain) return;
+  const int64_t n = lengths.size(0), step = lengths.stride(0), limit = T.expect_int();
+  const int64_t* values = lengths.const_data_ptr<int64_t>();
+  for (int64_t b = 0; b < n; ++b) {
+    const int64_t length = values[b * step];
+    TORCH_CHECK_VALUE(length >= 0 && length <= limit, "lengths[", b, "] is ", length,
+                      "; it must be from 0 to T = ", limit);
+  }
+}
+
+}  // namespace
+
+void CheckAttention(at::TensorList queries, at::TensorList keys, const at::Tensor& value,
+                    int64_t stride, const std::optional<at::Tensor>& lengths) {
+  TORCH_CHECK_VALUE(!queries.empty(),
+                    "queries is empty; it must hold one tensor a level, at least 1");
+  TORCH_CHECK_VALUE(keys.size() == queries.size(), "keys holds ", keys.size(),
+                    " levels; it must hold as many as queries, ", queries.size());
+  TORCH_CHECK_VALUE(stride >= 2, "stride is ", stride, "; it must be at least 2");
+  const at::Tensor& q0 = queries[0];
+  CheckRank(q0, "queries[0]", 4, "[B, H, T, D]");
+  CheckRank(value, "value", 4, "[B, Hkv, T, Dv]");
+  CheckFloating(q0, "queries[0]");
+  CheckLike(value, "value", q0, "queries[0]");
+  const c10::SymInt B = q0.sym_size(0), H = q0.sym_size(1), T = q0.sym_size(2), D = q0.sym_size(3);
+  const c10::SymInt Hkv = value.sym_size(1);
+  TORCH_CHECK_VALUE(D > 0, "queries[0] has head width D = 0; it must be at least 1");
+  CheckSize(value, "value", 0, B, "B of queries[0]");
+  CheckSize(value, "value", 2, T, "T of queries[0]");
+  TORCH_CHECK_VALUE(Hkv == 0 ? H == 0 : H % Hkv == 0, "value has Hkv = ", Hkv, " heads; H = ", H,
+                    " of queries[0] must be a multiple of it");
+  c10::SymInt Tl = T;
+  for (size_t l = 0; l < queries.size(); ++l) {
+    const std::string q = Level("queries", l), k = Level("keys", l);
+    CheckRank(queries[l], q, 4, "[B, H, T_l, D]");
+    CheckRank(keys[l], k, 4, "[B, Hkv, T_l, D]");
+    CheckLike(queries[l], q, q0, "queries[0]");
+    CheckLike(keys[l], k, q0, "queries[0]");
+    for (const at::Tensor* tensor : {&queries[l], &keys[l]}) {
+      const bool query = tensor == &queries[l];
+      const std::string& name = query ? q : k;
+      CheckSize(*tensor, name, 0, B, "B of queries[0]");
+      CheckSize(*tensor, name, 1, query ? H : Hkv, query ? "H of queries[0]" : "Hkv of value");
+      CheckSize(*tensor, name, 2, Tl, "T_l = ceil(T_{l-1} / stride)");
+      CheckSize(*tensor, name, 3, D, "D of queries[0]");
+    }
+    Tl = (Tl + (stride - 1)) / stride;
+  }
+  if (!lengths || !lengths->defined()) return;
+  CheckRank(*lengths, "lengths", 1, "[B]");
+  CheckSize(*lengths, "lengths", 0, B, "B of queries[0]");
+  TORCH_CHECK_TYPE(lengths->scalar_type() == at::kLong, "lengths is of type ",
+                   lengths->scalar_type(), "; it must be int64");
+  TORCH_CHECK_VALUE(lengths->device() == q0.device(), "lengths is on ", lengths->device(),
+                    "; it must be on the device of queries[0], ", q0.device());
+  CheckLengthValues(*lengths, T);
+}
+
+void CheckDownsample(const at::Tensor& x, const at::Tensor& depthwise_weight,
+                     const at::Tensor& depthwise_bias, const at::Tensor& pointwise_weight,
+                     const at::Tensor& pointwise_bias, const at::Tensor& norm_weight,
+                     const at::Tensor& norm_bias, int64_t stride) {
+  TORCH_CHECK_VALUE(stride >= 1, "stride is ", stride, "; it must be at least 1");
+  CheckRank(x, "x", 3, "[B, T, d]");
+  CheckFloating(x, "x");
+  const c10::SymInt d = x.sym_size(2);
+  TORCH_CHECK_VALUE(d > 0, "x has width d = 0; it must be at least 1");
+  CheckRank(depthwise_weight, "depthwise_weight", 3, "[d, 1, k]");
+  CheckSize(depthwise_weight, "depthwise_weight", 0, d, "d of x");
+  CheckSize(depthwise_weight, "depthwise_weight", 1, 1, "1, as the convolution is depthwise,");
+  TORCH_CHECK_VALUE(depthwise_weight.sym_size(2) > 0,
+                    "depthwise_weight has kernel width 0; it must be at least 1");
+  CheckLike(depthwise_weight, "depthwise_weight", x, "x");
+  CheckVector(depthwise_bias, "depthwise_bias", d, x);
+  CheckRank(pointwise_weight, "pointwise_weight", 2, "[d, d]");
+  CheckSize(pointwise_weight, "pointwise_weight", 0, d, "d of x");
+  CheckSize(pointwise_weight, "pointwise_weight", 1, d, "d of x");
+  CheckLike(pointwise_weight, "pointwise_weight", x, "x");
+  CheckVector(pointwise_bias, "pointwise_bias", d, x);
+  CheckVector(norm_weight, "norm_weight", d, x);
+  CheckVector(norm_bias, "norm_bias", d, x);
+}
+
+void CheckMultiscale(at::TensorList queries, const at::Tensor& value,
+                     const at::Tensor& level_logits, const std::optional<at::Tensor>& gate_logits,
+                     at::TensorList branches) {
+  const size_t L = queries.size();
+  const at::Tensor& q0 = queries[0];
+  const auto check_logits = [&](const at::Tensor& logits, const char* name) {
+    CheckRank(logits, name, 2, "[H, L]");
+    CheckFloating(logits, name);
+    CheckSize(logits, name, 0, q0.sym_size(1), "H of queries[0]");
+    CheckSize(logits, name, 1, static_cast<int64_t>(L), "L, the number of queries,");
+    TORCH_CHECK_VALUE(logits.device() == q0.device(), name, " is on ", logits.device(),
+                      "; it must be on the device of queries[0], ", q0.device());
+  };
+  check_logits(level_logits, "level_logits");
+  if (!gate_logits || !gate_logits->defined()) {
+    TORCH_CHECK_VALUE(branches.empty(), "branches holds ", branches.size(),
+                      " tensors; it must be empty without gate_logits");
+    return;
+  }
+  check_logits(*gate_logits, "gate_logits");
+  TORCH_CHECK_VALUE(branches.size() == L, "branches holds ", branches.size(),
+                    " tensors; with gate_logits it must hold one a level, ", L);
+  for (size_t l = 0; l < L; ++l) {
+    const std::string name = Level("branches", l);
+    CheckRank(branches[l], name, 4, "[B, H, T_l, Dv]");
+    CheckLike(branches[l], name, q0, "queries[0]");
+    CheckSize(branches[l], name, 0, q0.sym_size(0), "B of queries[0]");
+    CheckSize(branches[l], name, 1, q0.sym_size(1), "H of queries[0]");
+    CheckSize(branches[l], name, 2, queries[l].sym_size(2), "T_l of queries[l]");
+    CheckSize(branches[l], name, 3, value.sym_size(3), "Dv of value");
+  }
+}
+
+}  // namespace hkt::ops

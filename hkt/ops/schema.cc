@@ -1,0 +1,25 @@
+// The schemas of every operator, in one place. Their kernels are registered beside their code: a
+// composite of PyTorch's own operators runs wherever PyTorch runs and is differentiated through its
+// parts.
+
+#include <torch/library.h>
+
+TORCH_LIBRARY(hkt, m) {
+  m.def(
+      "attention(Tensor[] queries, Tensor[] keys, Tensor value, int stride, float? scale=None, "
+      "bool causal=True, "
+      "Tensor? lengths=None) -> Tensor",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "downsample(Tensor x, Tensor depthwise_weight, Tensor depthwise_bias, Tensor "
+      "pointwise_weight, "
+      "Tensor pointwise_bias, Tensor norm_weight, Tensor norm_bias, int stride, float eps=1e-5) -> "
+      "Tensor",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "multiscale_attention(Tensor[] queries, Tensor[] keys, Tensor value, Tensor level_logits, "
+      "Tensor? gate_logits, "
+      "Tensor[] branches, int stride, float? scale, float score_gain, bool causal, Tensor? "
+      "lengths) -> Tensor",
+      {at::Tag::pt2_compliant_tag});
+}
