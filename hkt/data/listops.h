@@ -45,6 +45,9 @@ const Preset& FindPreset(std::string_view name);
 std::vector<uint16_t> Parse(std::string_view text);
 std::string Text(Tokens tokens);
 
+// The value of one operator; the order of `values` is not kept.
+int32_t Apply(uint16_t op, std::span<int32_t> values);
+
 // The value 0 ... 9. Error where the tokens are no expression.
 int32_t Evaluate(Tokens tokens);
 
