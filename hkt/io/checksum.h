@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hkt::io {
+
+// XXH3-128 of bytes that come in pieces: 32 lower-case hex digits, the same on every platform. It
+// finds damage, not malice.
+class Xxh3Stream {
+ public:
+  Xxh3Stream();
+  ~Xxh3Stream();
+
+  void Update(std::span<const std::byte> bytes);
+  void Update(std::string_view text);
+  std::string Hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string Xxh3(std::span<const std::byte> bytes);
+
+}  // namespace hkt::io
