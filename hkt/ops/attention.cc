@@ -38,7 +38,8 @@ namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-// Tokens a position at the next level. Saturates far above any T: such a level has one position, and only that counts.
+// Tokens a position at the next level. Saturates far above any T: such a level has one position,
+// and only that counts.
 int64_t NextStep(int64_t step, int64_t stride) {
   constexpr int64_t kMost = int64_t{1} << 40;
   return step > kMost / stride ? kMost : step * stride;

@@ -1,0 +1,136 @@
+#pragma once
+
+// Attention written down as the paper has it: every level's score matrix, repeated to T x T, mixed,
+// masked, softmax, times V. Nothing is shared with the operators but the definition. Call it with
+// double tensors: it is what they are held to.
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "hkt/base/dims.h"
+#include "hkt/testing/compare.h"
+#include "hkt/testing/error_bound.h"
+
+namespace hkt::ops {
+
+inline at::Tensor EagerAttention(const std::vector<at::Tensor>& queries,
+                                 const std::vector<at::Tensor>& keys, const at::Tensor& value,
+                                 int64_t stride, std::optional<double> scale = std::nullopt,
+                                 bool causal = true,
+                                 const std::optional<at::Tensor>& lengths = std::nullopt) {
+  const int64_t H = queries[0].size(1), T = queries[0].size(2), D = queries[0].size(3);
+  const int64_t groups = value.size(1) == 0 ? 1 : H / value.size(1);
+  const at::Tensor token = at::arange(T, at::kLong);
+  at::Tensor scores = at::zeros({queries[0].size(0), H, T, T}, queries[0].options());
+  int64_t step = 1;
+  for (size_t l = 0; l < queries.size(); ++l, step *= stride) {
+    const at::Tensor cell = token.div(step, "floor");
+    const at::Tensor level =
+        at::matmul(queries[l], keys[l].repeat_interleave(groups, 1).transpose(2, 3));
+    scores = scores + level.index_select(2, cell).index_select(3, cell);
+  }
+  scores = scores * scale.value_or(1.0 / std::sqrt(static_cast<double>(D)));
+  at::Tensor allowed = at::ones({T, T}, at::kBool);
+  if (causal) allowed = allowed.tril();
+  allowed = allowed.unsqueeze(0).unsqueeze(0);
+  at::Tensor valid;
+  if (lengths) {
+    valid = token.lt(lengths->unsqueeze(1)).unsqueeze(1);  // [B, 1, T]
+    allowed = allowed & valid.unsqueeze(2) & valid.unsqueeze(3);
+  }
+  // Rows without a key: the scores there are replaced before the softmax, and the weights after it.
+  const at::Tensor has_key = allowed.any(3, /*keepdim=*/true);
+  at::Tensor weights = at::where(allowed, scores, -INFINITY);
+  weights = at::where(has_key, weights, 0.0).softmax(3);
+  weights = at::where(allowed, weights, 0.0);
+  at::Tensor v = value;
+  if (lengths) v = at::where(valid.unsqueeze(3), v, 0.0);
+  return at::matmul(weights, v.repeat_interleave(groups, 1));
+}
+
+// Inputs of one call, random and fixed by the seed.
+struct AttentionInputs {
+  std::vector<at::Tensor> queries, keys;
+  at::Tensor value;
+
+  std::vector<at::Tensor> All() const {
+    std::vector<at::Tensor> all = queries;
+    all.insert(all.end(), keys.begin(), keys.end());
+    all.push_back(value);
+    return all;
+  }
+  AttentionInputs To(at::ScalarType type) const {
+    AttentionInputs copy;
+    for (const at::Tensor& q : queries) copy.queries.push_back(q.detach().to(type));
+    for (const at::Tensor& k : keys) copy.keys.push_back(k.detach().to(type));
+    copy.value = value.detach().to(type);
+    return copy;
+  }
+  AttentionInputs RequireGrad() const {
+    for (const at::Tensor& tensor : All()) const_cast<at::Tensor&>(tensor).requires_grad_(true);
+    return *this;
+  }
+};
+
+struct AttentionShape {
+  int64_t B = 1, H = 1, Hkv = 1, T = 1, D = 1, Dv = 1, L = 1, s = 2;
+};
+
+inline AttentionInputs MakeInputs(const AttentionShape& shape, uint64_t seed,
+                                  at::ScalarType type = at::kDouble) {
+  at::manual_seed(seed);
+  AttentionInputs inputs;
+  for (int64_t l = 0; l < shape.L; ++l) {
+    const int64_t Tl = LevelLength(shape.T, shape.s, l);
+    inputs.queries.push_back(at::randn({shape.B, shape.H, Tl, shape.D}, type));
+    inputs.keys.push_back(at::randn({shape.B, shape.Hkv, Tl, shape.D}, type));
+  }
+  inputs.value = at::randn({shape.B, shape.Hkv, shape.T, shape.Dv}, type);
+  return inputs;
+}
+
+inline std::vector<double> ToDoubles(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous();
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+inline testing::Comparison Compare(const at::Tensor& got, const at::Tensor& want, double bound) {
+  if (got.sizes() != want.sizes()) return {false, INFINITY, "shapes differ"};
+  return testing::Compare(ToDoubles(got), ToDoubles(want), bound);
+}
+
+inline testing::Comparison CompareBits(const at::Tensor& got, const at::Tensor& want) {
+  if (got.sizes() != want.sizes() || got.scalar_type() != want.scalar_type())
+    return {false, INFINITY, "shapes or types differ"};
+  return testing::CompareBits(ToDoubles(got), ToDoubles(want));
+}
+
+inline double Largest(const at::Tensor& tensor) {
+  return tensor.numel() == 0 ? 0.0 : tensor.abs().max().item<double>();
+}
+
+inline double Largest(const std::vector<at::Tensor>& tensors) {
+  double largest = 0;
+  for (const at::Tensor& tensor : tensors) largest = std::max(largest, Largest(tensor));
+  return largest;
+}
+
+inline testing::AttentionBound BoundOf(const AttentionShape& shape, const AttentionInputs& inputs,
+                                       const at::Tensor& d_out, double unit,
+                                       std::optional<double> scale = std::nullopt) {
+  return {.unit = unit,
+          .T = static_cast<double>(shape.T),
+          .D = static_cast<double>(shape.D),
+          .Dv = static_cast<double>(shape.Dv),
+          .L = static_cast<double>(shape.L),
+          .q_max = Largest(inputs.queries),
+          .k_max = Largest(inputs.keys),
+          .v_max = Largest(inputs.value),
+          .d_out_max = Largest(d_out),
+          .scale = scale.value_or(1.0 / std::sqrt(static_cast<double>(shape.D)))};
+}
+
+}  // namespace hkt::ops

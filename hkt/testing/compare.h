@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+// How tests compare: every element against its own reference in double, with a bound that was
+// derived (error_bound.h). A comparison fails on NaN, on infinity, on another number of elements,
+// and where the result is all zero while the reference is not: a kernel that wrote nothing must not
+// pass because the numbers are small.
+
+namespace hkt::testing {
+
+struct Comparison {
+  bool ok = false;
+  double worst = 0;     // largest |got - want|
+  std::string message;  // for a person: where, what, by how much
+
+  explicit operator bool() const { return ok; }
+};
+
+// ok iff |got[i] - want[i]| <= bound for every i.
+Comparison Compare(std::span<const double> got, std::span<const double> want, double bound);
+
+// ok iff both hold the same bits; NaN equals NaN of the same bits, 0 differs from -0.
+Comparison CompareBits(std::span<const double> got, std::span<const double> want);
+
+}  // namespace hkt::testing
