@@ -14,7 +14,7 @@ namespace hkt::nn {
 // Calls from several threads are safe.
 class RotaryTable {
  public:
-  explicit RotaryTable(int64_t step) : step_(step), state_(std::make_unique<State>()) {}
+  explicit RotaryTable(double step) : step_(step), state_(std::make_unique<State>()) {}
 
   // x [B, T, H, D], contiguous, D even -> the same shape and type. Half types are turned in float.
   at::Tensor Rotate(const at::Tensor& x) const;
@@ -26,7 +26,7 @@ class RotaryTable {
   };
   at::Tensor Turns(int64_t T, int64_t D, const at::TensorOptions& real) const;
 
-  int64_t step_;
+  double step_;  // s^l overflows an integer for levels that no sequence reaches
   std::unique_ptr<State> state_;
 };
 

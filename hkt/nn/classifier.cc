@@ -1,0 +1,155 @@
+#include "hkt/nn/classifier.h"
+
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/where.h>
+
+#include <algorithm>
+
+#include "hkt/base/error.h"
+#include "hkt/nn/group.h"
+
+namespace hkt::nn {
+namespace {
+
+constexpr double kEmbeddingDeviation = 0.02;
+
+ClassifierOptions Checked(const ClassifierOptions& options) {
+  CheckOptions(options);
+  return options;
+}
+
+torch::nn::Embedding MakeEmbedding(int64_t rows, int64_t d_model) {
+  torch::nn::Embedding embedding(rows, d_model);
+  torch::NoGradGuard no_grad;
+  embedding->weight.normal_(0, kEmbeddingDeviation);
+  return embedding;
+}
+
+// Linear(d, d_ff), Linear(d_ff, d) of every block.
+int64_t FfnParameterCount(const ClassifierOptions& o) {
+  return o.layers * (2 * o.attention.d_model * o.d_ff + o.d_ff + o.attention.d_model);
+}
+
+}  // namespace
+
+ClassifierOptions MakeClassifierOptions(const ModelConfig& m, int64_t vocabulary, int64_t seq_len,
+                                        int64_t classes) {
+  CheckUsage(m.levels && m.hybrid && m.kv_heads,
+             "the model configuration has no levels, hybrid or kv_heads: call hkt::Resolve first");
+  ClassifierOptions o;
+  o.attention = {.d_model = m.d_model,
+                 .heads = m.heads,
+                 .kv_heads = *m.kv_heads,
+                 .levels = *m.levels,
+                 .stride = m.stride,
+                 .kernel_size = m.kernel_size,
+                 .hybrid = *m.hybrid,
+                 .psd = m.psd,
+                 .rotary = m.rotary,
+                 .causal = !m.bidirectional,
+                 .bias = m.bias,
+                 .score_gain = m.score_gain,
+                 .dropout = m.dropout};
+  o.layers = m.layers;
+  o.d_ff = m.d_ff;
+  o.vocabulary = vocabulary;
+  o.seq_len = seq_len;
+  o.classes = classes;
+  o.dropout = m.dropout;
+  CheckOptions(o);
+  if (m.model == "mha-wide") {
+    Config hkt;
+    hkt.model = m;
+    hkt.model.model = "hkt";
+    hkt.model.levels.reset();
+    hkt.model.hybrid.reset();
+    Resolve(hkt);
+    const int64_t wanted =
+        ParameterCount(MakeClassifierOptions(hkt.model, vocabulary, seq_len, classes));
+    // Every unit of width costs 2 d + 1 parameters a block.
+    const int64_t unit = o.layers * (2 * m.d_model + 1);
+    o.d_ff += (wanted - ParameterCount(o) + unit / 2) / unit;
+  }
+  return o;
+}
+
+void CheckOptions(const ClassifierOptions& o) {
+  CheckOptions(o.attention);
+  const auto at_least_one = [](const char* name, int64_t value) {
+    CheckUsage(value >= 1, name, " is ", value, ", must be at least 1");
+  };
+  at_least_one("layers", o.layers);
+  at_least_one("d_ff", o.d_ff);
+  at_least_one("vocabulary", o.vocabulary);
+  at_least_one("classes", o.classes);
+  if (!o.attention.rotary) at_least_one("seq_len", o.seq_len);
+  CheckUsage(o.dropout >= 0 && o.dropout < 1, "dropout is ", o.dropout,
+             ", must be at least 0 and below 1");
+}
+
+int64_t ParameterCount(const ClassifierOptions& o) {
+  const int64_t d = o.attention.d_model;
+  return o.vocabulary * d + (o.attention.rotary ? 0 : o.seq_len * d) +
+         o.layers * (ParameterCount(o.attention) + 4 * d) + FfnParameterCount(o) + 2 * d +
+         d * o.classes + o.classes;
+}
+
+ClassifierImpl::ClassifierImpl(const ClassifierOptions& options) : options_(Checked(options)) {
+  const auto& o = options_;
+  const int64_t d = o.attention.d_model;
+  embedding_ = register_module("embedding", MakeEmbedding(o.vocabulary, d));
+  if (!o.attention.rotary) position_ = register_module("position", MakeEmbedding(o.seq_len, d));
+  Group blocks = register_module("blocks", Group());
+  for (int64_t i = 0; i < o.layers; ++i) {
+    blocks_.push_back(Enter(blocks, i, TransformerBlock(o.attention, o.d_ff, o.dropout)));
+  }
+  final_norm_ =
+      register_module("final_norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({d})));
+  head_ = register_module("head", torch::nn::Linear(d, o.classes));
+}
+
+void ClassifierImpl::CheckIds(const at::Tensor& ids) const {
+  if (ids.numel() == 0) return;
+  const auto [low, high] = at::aminmax(ids);
+  const int64_t least = low.item<int64_t>(), most = high.item<int64_t>();
+  Check(least >= 0 && most < options_.vocabulary, "ids has the value ", least < 0 ? least : most,
+        ", must be 0 … ", options_.vocabulary - 1, " (vocabulary ", options_.vocabulary, ")");
+}
+
+at::Tensor ClassifierImpl::forward(const at::Tensor& ids,
+                                   const std::optional<at::Tensor>& lengths) {
+  Check(ids.defined() && ids.dim() == 2, "ids has shape ",
+        ids.defined() ? Concat(ids.sizes()) : "(undefined)", ", must be [B, T]");
+  Check(ids.scalar_type() == at::kLong, "ids is ", c10::toString(ids.scalar_type()),
+        ", must be int64");
+  const int64_t B = ids.size(0), T = ids.size(1);
+  Check(position_.is_empty() || T <= options_.seq_len, "ids has T = ", T,
+        " tokens, but the model has learned positions for ", options_.seq_len,
+        "; cut the sequence or train with a larger seq_len (or rotary)");
+  at::Tensor valid, tokens = ids;
+  if (lengths) {
+    CheckLengths(*lengths, ids, B, T);
+    valid = ValidMask(*lengths, T);
+    tokens = at::where(valid.squeeze(2), ids, 0);
+  }
+  CheckIds(tokens);
+
+  at::Tensor x = embedding_->forward(tokens);
+  if (position_) x = x + position_->weight.narrow(0, 0, T);
+  if (options_.dropout > 0 && is_training()) x = at::dropout(x, options_.dropout, true);
+  for (TransformerBlock& block : blocks_) x = block->forward(x, lengths);
+  x = final_norm_->forward(x);
+
+  at::Tensor pooled;
+  if (lengths) {
+    // A sequence without tokens is a sum of nothing over 1.
+    pooled = at::where(valid, x, 0).sum(1) / lengths->clamp_min(1).unsqueeze(1).to(x.scalar_type());
+  } else {
+    pooled = T > 0 ? x.mean(1) : x.sum(1);
+  }
+  return head_->forward(pooled);
+}
+
+}  // namespace hkt::nn
