@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hkt/data/dataset.h"
@@ -25,10 +26,13 @@ class CountRegression {
   int64_t iterations() const { return iterations_; }
 
  private:
+  std::vector<double> Features(std::span<const uint16_t> tokens) const;
+
   int64_t classes_;
-  std::vector<int64_t> feature_;      // of every token id its feature, or -1 where it never varies
+  std::vector<int64_t>
+      feature_;  // of every token id its feature, or -1 where its count never varies
   std::vector<double> mean_, scale_;  // of every feature
-  std::vector<double> weights_;       // [features + 1, classes], the last row is the bias
+  std::vector<double> weights_;       // [classes, features + 1], the last column is the bias
   int64_t iterations_ = 0;
 };
 
