@@ -36,7 +36,8 @@ function(hkt_library room)
 endfunction()
 
 # hkt_test(<file_test.cc> [SOURCES file...] [DEPS target...]): a GoogleTest program hkt_<room>_<file> and its ctest entry,
-# labelled with the room. A program whose tests were skipped counts as skipped, never as passed.
+# labelled with the room. One OpenMP thread, as ctest runs several programs at once and spinning threads that share a core are
+# fifty times slower; a test about threads sets their number itself. A program whose tests were skipped counts as skipped, never as passed.
 function(hkt_test source)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   get_filename_component(file "${source}" NAME_WE)
@@ -50,5 +51,5 @@ function(hkt_test source)
     set(arg_TIMEOUT 300)
   endif()
   set_tests_properties(${target} PROPERTIES LABELS "${room}" TIMEOUT ${arg_TIMEOUT}
-                       SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+                       ENVIRONMENT "OMP_NUM_THREADS=1" SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
 endfunction()

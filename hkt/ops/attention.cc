@@ -138,9 +138,16 @@ at::Tensor MultiscaleComposite(at::TensorList queries, at::TensorList keys, cons
   }
   if (score_gain != 1.0) weights = weights * score_gain;
 
+  // The gradient of a weight sums over all rows of its query, so padding is cleared before the
+  // product, not after it.
+  const bool padded = lengths && lengths->defined();
   std::vector<at::Tensor> folded;
+  int64_t step = 1;
   for (size_t l = 0; l < queries.size(); ++l) {
-    folded.push_back((queries[l] * LevelColumn(weights, l)).to(type));
+    at::Tensor q = queries[l];
+    if (padded) q = ZeroPadding(q, AsHeads(ValidRows(*lengths, q.sym_size(2), step)));
+    folded.push_back((q * LevelColumn(weights, l)).to(type));
+    step = NextStep(step, stride);
   }
   at::Tensor out = attention(folded, keys, value, stride, scale, causal, lengths);
   if (!hybrid) return out;
@@ -149,9 +156,8 @@ at::Tensor MultiscaleComposite(at::TensorList queries, at::TensorList keys, cons
   const at::Tensor bbar = at::logsumexp(log_gated, {1}, /*keepdim=*/true).exp();  // [H, 1]
   const at::Tensor shares =
       log_lambda.exp() * at::sigmoid(-gate_logits->to(exact));  // lambda_l (1 - beta_l)
-  const bool padded = lengths && lengths->defined();
   out = out * LevelColumn(bbar, 0).to(type);
-  int64_t step = 1;
+  step = 1;
   for (size_t l = 0; l < branches.size(); ++l) {
     at::Tensor branch = branches[l];
     if (padded)
