@@ -2,13 +2,10 @@
 
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/dropout.h>
-#include <ATen/ops/embedding.h>
-#include <ATen/ops/where.h>
-
-#include <algorithm>
 
 #include "hkt/base/error.h"
 #include "hkt/nn/group.h"
+#include "hkt/ops/padding.h"
 
 namespace hkt::nn {
 namespace {
@@ -124,15 +121,15 @@ at::Tensor ClassifierImpl::forward(const at::Tensor& ids,
         ids.defined() ? Concat(ids.sizes()) : "(undefined)", ", must be [B, T]");
   Check(ids.scalar_type() == at::kLong, "ids is ", c10::toString(ids.scalar_type()),
         ", must be int64");
-  const int64_t B = ids.size(0), T = ids.size(1);
+  const int64_t T = ids.size(1);
   Check(position_.is_empty() || T <= options_.seq_len, "ids has T = ", T,
         " tokens, but the model has learned positions for ", options_.seq_len,
         "; cut the sequence or train with a larger seq_len (or rotary)");
   at::Tensor valid, tokens = ids;
   if (lengths) {
-    CheckLengths(*lengths, ids, B, T);
-    valid = ValidMask(*lengths, T);
-    tokens = at::where(valid.squeeze(2), ids, 0);
+    CheckLengths(*lengths, ids);
+    valid = ops::ValidRows(*lengths, T);
+    tokens = ops::ZeroPadding(ids, valid);
   }
   CheckIds(tokens);
 
@@ -145,7 +142,8 @@ at::Tensor ClassifierImpl::forward(const at::Tensor& ids,
   at::Tensor pooled;
   if (lengths) {
     // A sequence without tokens is a sum of nothing over 1.
-    pooled = at::where(valid, x, 0).sum(1) / lengths->clamp_min(1).unsqueeze(1).to(x.scalar_type());
+    pooled = ops::ZeroPadding(x, valid.unsqueeze(2)).sum(1) /
+             lengths->clamp_min(1).unsqueeze(1).to(x.scalar_type());
   } else {
     pooled = T > 0 ? x.mean(1) : x.sum(1);
   }

@@ -1,19 +1,17 @@
 #include "hkt/nn/hkt_attention.h"
 
 #include <ATen/autocast_mode.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
 
-#include "hkt/base/dims.h"
 #include "hkt/base/error.h"
 #include "hkt/base/warn.h"
 #include "hkt/nn/group.h"
 #include "hkt/ops/ops.h"
+#include "hkt/ops/padding.h"
 
 namespace hkt::nn {
 namespace {
@@ -62,24 +60,14 @@ int64_t ParameterCount(const HktAttentionOptions& o) {
          + (L - 1) * (separable + 2 * d) + (o.hybrid ? L * separable : 0);  // pyramid, branches
 }
 
-at::Tensor ValidMask(const at::Tensor& lengths, int64_t T) {
-  return (at::arange(T, lengths.options()) < lengths.unsqueeze(1)).unsqueeze(2);
-}
-
-void CheckLengths(const at::Tensor& lengths, const at::Tensor& x, int64_t B, int64_t T) {
-  Check(lengths.defined() && lengths.dim() == 1 && lengths.size(0) == B, "lengths has shape ",
-        lengths.defined() ? Concat(lengths.sizes()) : "(undefined)", ", must be [B] = [", B, "]");
+void CheckLengths(const at::Tensor& lengths, const at::Tensor& x) {
+  Check(lengths.defined() && lengths.dim() == 1 && lengths.size(0) == x.size(0),
+        "lengths has shape ", lengths.defined() ? Concat(lengths.sizes()) : "(undefined)",
+        ", must be [B] = [", x.size(0), "]");
   Check(lengths.scalar_type() == at::kLong, "lengths is ", c10::toString(lengths.scalar_type()),
         ", must be int64");
   Check(lengths.device() == x.device(), "lengths is on ", lengths.device(), ", must be on ",
         x.device(), " like the input");
-  if (!lengths.is_cpu()) return;  // reading the values would wait for the device
-  const at::Tensor contiguous = lengths.contiguous();
-  const int64_t* values = contiguous.const_data_ptr<int64_t>();
-  for (int64_t b = 0; b < B; ++b) {
-    Check(values[b] >= 0 && values[b] <= T, "lengths[", b, "] is ", values[b],
-          ", must be 0 … T = ", T);
-  }
 }
 
 HktAttentionImpl::HktAttentionImpl(const HktAttentionOptions& options)
@@ -138,7 +126,7 @@ void HktAttentionImpl::CheckInput(const at::Tensor& x,
             (x.is_floating_point() && at::autocast::is_autocast_enabled(x.device().type())),
         "x is ", c10::toString(x.scalar_type()), ", must be ", c10::toString(weight.scalar_type()),
         " like the layer's weights");
-  if (lengths) CheckLengths(*lengths, x, x.size(0), x.size(1));
+  if (lengths) CheckLengths(*lengths, x);
 }
 
 at::Tensor HktAttentionImpl::forward(const at::Tensor& x,
@@ -153,8 +141,8 @@ at::Tensor HktAttentionImpl::forward(const at::Tensor& x,
   // A select, so that NaN in the padding meets no arithmetic: 0 times NaN is NaN in every weight's
   // gradient.
   at::Tensor valid;
-  if (lengths) valid = ValidMask(*lengths, T);
-  const at::Tensor tokens = lengths ? at::where(valid, x, 0) : x;
+  if (lengths) valid = ops::ValidRows(*lengths, T).unsqueeze(2);
+  const at::Tensor tokens = lengths ? ops::ZeroPadding(x, valid) : x;
 
   std::vector<at::Tensor> queries, keys, branches;
   at::Tensor level = tokens;
@@ -184,7 +172,7 @@ at::Tensor HktAttentionImpl::forward(const at::Tensor& x,
                                 branches, o.stride, std::nullopt, o.score_gain, o.causal, lengths);
   at::Tensor out = output_->forward(mixed.transpose(1, 2).reshape({B, T, o.d_model}));
   if (o.dropout > 0 && is_training()) out = at::dropout(out, o.dropout, true);
-  return lengths ? at::where(valid, out, 0) : out;
+  return lengths ? ops::ZeroPadding(out, valid) : out;
 }
 
 }  // namespace hkt::nn

@@ -68,10 +68,8 @@ class HktAttentionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(HktAttention);
 
-// [B, T, 1] bool: position is below its sequence's length.
-at::Tensor ValidMask(const at::Tensor& lengths, int64_t T);
-
-// Throws hkt::Error unless lengths is int64 [B] on `x`'s device (on a CPU: with values 0 … T).
-void CheckLengths(const at::Tensor& lengths, const at::Tensor& x, int64_t B, int64_t T);
+// Throws hkt::Error unless lengths is int64 [B] on the device of x [B, …]. Its values are the
+// operator's to check.
+void CheckLengths(const at::Tensor& lengths, const at::Tensor& x);
 
 }  // namespace hkt::nn
