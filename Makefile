@@ -1,0 +1,37 @@
+# Thin: each target does its own set-up on a fresh machine, then calls CMake, ctest or a script.
+.DEFAULT_GOAL := build
+.PHONY: setup setup-tests build demo test check format bench clean
+
+HKT_WERROR ?= OFF
+CONFIGURE = cmake --preset release -DHKT_WERROR=$(HKT_WERROR)
+QUIET = >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
+
+setup:
+	@sh scripts/setup.sh
+
+setup-tests:
+	@sh scripts/setup.sh --tests
+
+build: setup  ## the program and the operators: build/release/hkt, build/release/libhkt_ops.so
+	@mkdir -p build && $(CONFIGURE) -DHKT_BUILD_TESTS=OFF $(QUIET)
+	@cmake --build --preset release --target hkt hkt_ops
+
+demo: build  ## train HKT and standard attention on generated data and compare them
+	@sh scripts/demo.sh
+
+test: setup-tests  ## every test
+	@mkdir -p build && $(CONFIGURE) -DHKT_BUILD_TESTS=ON $(QUIET)
+	@cmake --build --preset release
+	@ctest --preset release -j 2
+
+check: setup-tests  ## sanitizer builds and what takes longer
+	@sh scripts/check.sh
+
+bench: build  ## training steps per second against a page of plain PyTorch
+	@python="$$(sh scripts/find_torch.sh)" && "$$python" bench/train_speed.py
+
+format:  ## clang-format over every source file
+	@git ls-files '*.cc' '*.h' | xargs clang-format-14 -i
+
+clean:
+	rm -rf build

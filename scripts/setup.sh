@@ -1,0 +1,78 @@
+#!/bin/sh
+# Installs what is missing to build hkt, and says what it does: Debian packages, and a .venv with PyTorch where neither
+# TORCH_PYTHON nor the active environment has one. Quick when nothing is missing.
+#   scripts/setup.sh           for the program
+#   scripts/setup.sh --tests   for the tests as well
+set -eu
+cd "$(dirname "$0")/.."
+torch_version=2.13.0
+
+say() { echo "setup: $*" >&2; }
+
+missing=""
+need_command() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
+need_header() {  # a header in the compiler's folders; the package that has it
+  for folder in /usr/include /usr/local/include ${CPATH:+$(echo "$CPATH" | tr : ' ')} ${CONDA_PREFIX:+$CONDA_PREFIX/include}; do
+    [ -e "$folder/$1" ] && return 0
+  done
+  missing="$missing $2"
+}
+
+need_command g++ g++
+need_command cmake cmake
+need_command ninja ninja-build
+need_command git git
+need_command ccache ccache
+need_command python3 python3
+need_header CLI/CLI.hpp libcli11-dev
+need_header nlohmann/json.hpp nlohmann-json3-dev
+need_header archive.h libarchive-dev
+need_header xxhash.h libxxhash-dev
+if [ "${1:-}" = --tests ]; then
+  need_header gtest/gtest.h libgtest-dev
+  need_header gmock/gmock.h libgmock-dev
+fi
+have_torch=yes
+sh scripts/find_torch.sh >/dev/null 2>&1 || have_torch=no
+if [ $have_torch = no ] && command -v python3 >/dev/null 2>&1; then
+  python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$missing python3-venv"
+elif [ $have_torch = no ]; then
+  missing="$missing python3-venv"
+fi
+
+if [ -n "$missing" ]; then
+  line="apt-get install -y --no-install-recommends$missing"
+  if ! command -v apt-get >/dev/null 2>&1; then
+    say "this is no Debian system; with your package manager install what these Debian packages hold, then repeat:$missing"
+    exit 1
+  elif [ "$(id -u)" = 0 ]; then
+    sudo=""
+  elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+    sudo="sudo -n"
+  else
+    say "packages are missing and this user may not install them; run this line, then repeat:"
+    echo "  sudo apt-get update && sudo $line" >&2
+    exit 1
+  fi
+  say "installing$missing"
+  log=$(mktemp)
+  if ! { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive $line; } >"$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    rm -f "$log"
+    say "the packages could not be installed (see above); mend that and run: ${sudo:+sudo }$line"
+    exit 1
+  fi
+  rm -f "$log"
+fi
+
+if [ $have_torch = no ]; then
+  if [ -n "${TORCH_PYTHON:-}" ]; then  # it was named and has no PyTorch that serves
+    sh scripts/find_torch.sh
+  fi
+  say "installing PyTorch $torch_version into .venv${TORCH_INDEX_URL:+ from $TORCH_INDEX_URL}"
+  [ -x .venv/bin/python ] || python3 -m venv .venv
+  if ! .venv/bin/python -m pip install --quiet ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} "torch==$torch_version"; then
+    say "PyTorch $torch_version could not be installed; set TORCH_INDEX_URL to an index that has it (README, 'PyTorch'), or TORCH_PYTHON to a Python with PyTorch 2.9 or newer"
+    exit 1
+  fi
+fi
