@@ -1,5 +1,5 @@
-// The program `hkt`: finds the subcommands that registered themselves, parses, runs one, and turns what it throws into an
-// exit status and one line on stderr.
+// The program `hkt`: finds the subcommands that registered themselves, parses, runs one, and turns
+// what it throws into an exit status and one line on stderr.
 
 #include <algorithm>
 #include <exception>
@@ -37,18 +37,21 @@ int Complain(const std::string& message, int status) {
 }
 
 int Run(int argc, char** argv) {
-  CLI::App app("Hierarchical Kernel Transformer: multi-scale attention, trained and compared.", "hkt");
+  CLI::App app("Hierarchical Kernel Transformer: multi-scale attention, trained and compared.",
+               "hkt");
   app.set_version_flag("--version", std::string("hkt ") + std::string(Version()));
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  std::sort(Registry().begin(), Registry().end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::sort(Registry().begin(), Registry().end(),
+            [](const Entry& a, const Entry& b) { return a.name < b.name; });
   for (const Entry& entry : Registry()) entry.add(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return Complain(std::string(error.what()) + " (see 'hkt --help' or 'hkt <command> --help')", kUsage);
+    return Complain(std::string(error.what()) + " (see 'hkt --help' or 'hkt <command> --help')",
+                    kUsage);
   } catch (const UsageError& error) {
     return Complain(error.what(), kUsage);
   } catch (const SignalExit& stop) {
@@ -64,7 +67,9 @@ int Run(int argc, char** argv) {
 
 }  // namespace
 
-Subcommand::Subcommand(const char* name, void (*add)(CLI::App& root)) { Registry().push_back({name, add}); }
+Subcommand::Subcommand(const char* name, void (*add)(CLI::App& root)) {
+  Registry().push_back({name, add});
+}
 
 }  // namespace hkt::cli
 

@@ -1,8 +1,10 @@
 # LibTorch out of the PyTorch of a Python: TORCH_PYTHON, else the active environment's python3, else .venv/bin/python.
 # Linked directly (libtorch, libtorch_cpu, libc10) and not through find_package(Torch), so that a CUDA build of PyTorch
 # needs no CUDA toolkit. Gives the target hkt_torch and the variables HKT_TORCH_VERSION, HKT_TORCH_LIB_DIR.
-execute_process(COMMAND sh "${CMAKE_SOURCE_DIR}/scripts/find_torch.sh" --describe
-                WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}" OUTPUT_VARIABLE torch_description
+find_file(HKT_FIND_TORCH find_torch.sh PATHS "${CMAKE_CURRENT_LIST_DIR}/../scripts" "${CMAKE_CURRENT_LIST_DIR}"
+          NO_DEFAULT_PATH REQUIRED)
+mark_as_advanced(HKT_FIND_TORCH)
+execute_process(COMMAND sh "${HKT_FIND_TORCH}" --describe OUTPUT_VARIABLE torch_description
                 ERROR_VARIABLE torch_error RESULT_VARIABLE torch_result OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(NOT torch_result EQUAL 0)
   message(FATAL_ERROR "${torch_error}")
