@@ -1,6 +1,7 @@
 // hkt::multiscale_attention and hkt::downsample against the formulas of the specification, written
 // with other operators.
 
+#include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -124,7 +125,7 @@ TEST(MultiscaleTest, GradientsEqualDifferences) {
   const auto loss = [&] { return (head.Call(true, 1.3) * d_out).sum(); };
   const std::vector<at::Tensor> inputs = head.All(true);
   const auto gradients = torch::autograd::grad({loss()}, inputs);
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   constexpr double kStep = 1e-5;  // error of the difference: step^2 times a third derivative, and
                                   // 1e-16 / step from rounding
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -184,7 +185,7 @@ TEST(MultiscaleTest, PaddingHoldingNanChangesNoBit) {
       Head head = MakeHead(kShape, 5);
       at::Tensor d_out = at::randn({2, 4, 11, 5}, at::kDouble);
       if (poisoned) {
-        at::NoGradGuard no_grad;
+        c10::NoGradGuard no_grad;
         for (int64_t b : {0, 1}) {
           const int64_t n = b ? 6 : 0;
           for (size_t l = 0; l < 3; ++l) {
