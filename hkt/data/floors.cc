@@ -105,6 +105,15 @@ void Scores(std::span<const double> x, const Vector& weights, std::span<double> 
   }
 }
 
+// Returns the logarithm of the sum that it divides by.
+double Softmax(Vector& scores) {
+  const double top = *std::max_element(scores.begin(), scores.end());
+  double total = 0;
+  for (double& score : scores) total += score = std::exp(score - top);
+  for (double& score : scores) score /= total;
+  return std::log(total) + top;
+}
+
 }  // namespace
 
 double MajorityAccuracy(const Dataset& train, const Dataset& evaluated, int64_t classes) {
@@ -152,14 +161,11 @@ CountRegression::CountRegression(const Dataset& train, int64_t vocabulary, int64
     for (size_t i = 0; i < n; ++i) {
       const std::span<const double> xi(x.data() + i * features, features);
       Scores(xi, weights, p);
-      const double top = *std::max_element(p.begin(), p.end());
       const size_t label = static_cast<size_t>(train.labels[i]);
       const double score = p[label];
-      double total = 0;
-      for (double& q : p) total += q = std::exp(q - top);
-      sum += std::log(total) + top - score;
+      sum += Softmax(p) - score;
       for (size_t c = 0; c < p.size(); ++c) {
-        const double residual = p[c] / total - (c == label ? 1 : 0);
+        const double residual = p[c] - (c == label ? 1 : 0);
         double* g = gradient.data() + c * row;
         for (size_t j = 0; j < features; ++j) g[j] += residual * xi[j];
         g[features] += residual;
@@ -188,10 +194,16 @@ std::vector<double> CountRegression::Features(std::span<const uint16_t> tokens) 
   return x;
 }
 
+std::vector<double> CountRegression::Probabilities(std::span<const uint16_t> tokens) const {
+  Vector p(static_cast<size_t>(classes_));
+  Scores(Features(tokens), weights_, p);
+  Softmax(p);
+  return p;
+}
+
 int32_t CountRegression::Predict(std::span<const uint16_t> tokens) const {
-  Vector scores(static_cast<size_t>(classes_));
-  Scores(Features(tokens), weights_, scores);
-  return static_cast<int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+  const Vector p = Probabilities(tokens);
+  return static_cast<int32_t>(std::max_element(p.begin(), p.end()) - p.begin());
 }
 
 double CountRegression::Accuracy(const Dataset& dataset) const {

@@ -21,6 +21,7 @@ class CountRegression {
  public:
   CountRegression(const Dataset& train, int64_t vocabulary, int64_t classes);
 
+  std::vector<double> Probabilities(std::span<const uint16_t> tokens) const;  // [classes]
   int32_t Predict(std::span<const uint16_t> tokens) const;
   double Accuracy(const Dataset& dataset) const;
   int64_t iterations() const { return iterations_; }

@@ -1,0 +1,70 @@
+#include "hkt/data/archive_test_util.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include <memory>
+
+#include "hkt/base/error.h"
+#include "hkt/base/random.h"
+
+namespace hkt::data {
+
+void WriteArchive(const std::string& path, const std::vector<Member>& members,
+                  Compression compression) {
+  struct Free {
+    void operator()(archive* a) const { archive_write_free(a); }
+    void operator()(archive_entry* e) const { archive_entry_free(e); }
+  };
+  std::unique_ptr<archive, Free> writer(archive_write_new());
+  const auto require = [&](int result) {
+    Check(result == ARCHIVE_OK, path, ": ", archive_error_string(writer.get()));
+  };
+  if (compression == Compression::kGzip) require(archive_write_add_filter_gzip(writer.get()));
+  if (compression == Compression::kBzip2) require(archive_write_add_filter_bzip2(writer.get()));
+  if (compression == Compression::kXz) require(archive_write_add_filter_xz(writer.get()));
+  require(archive_write_set_format_ustar(writer.get()));
+  require(archive_write_open_filename(writer.get(), path.c_str()));
+  for (const Member& member : members) {
+    std::unique_ptr<archive_entry, Free> entry(archive_entry_new());
+    archive_entry_set_pathname(entry.get(), member.path.c_str());
+    archive_entry_set_perm(entry.get(), 0644);
+    archive_entry_set_filetype(entry.get(), member.kind == Member::kFolder         ? AE_IFDIR
+                                            : member.kind == Member::kSymbolicLink ? AE_IFLNK
+                                                                                   : AE_IFREG);
+    if (member.kind == Member::kSymbolicLink)
+      archive_entry_set_symlink(entry.get(), member.bytes.c_str());
+    if (member.kind == Member::kHardLink)
+      archive_entry_set_hardlink(entry.get(), member.bytes.c_str());
+    archive_entry_set_size(
+        entry.get(), member.kind == Member::kFile ? static_cast<int64_t>(member.bytes.size()) : 0);
+    require(archive_write_header(writer.get(), entry.get()));
+    if (member.kind != Member::kFile) continue;
+    const la_ssize_t written =
+        archive_write_data(writer.get(), member.bytes.data(), member.bytes.size());
+    Check(written == static_cast<la_ssize_t>(member.bytes.size()), path, ": short write");
+  }
+  require(archive_write_close(writer.get()));
+}
+
+std::vector<Member> SmallImdb(int each) {
+  std::vector<Member> members;
+  for (const char* part : {"train", "test"}) {
+    for (const char* label : {"neg", "pos"}) {
+      members.push_back({Concat("aclImdb/", part, "/", label, "/"), "", Member::kFolder});
+      for (int id = 0; id < each; ++id) {
+        members.push_back(
+            {Concat("aclImdb/", part, "/", label, "/", id, label[0] == 'n' ? "_2" : "_9", ".txt"),
+             Concat(part, " ", label, " ", id)});
+      }
+    }
+  }
+  members.push_back({"aclImdb/README", "read me"});
+  members.push_back({"aclImdb/train/unsup/0_0.txt", "without a label"});
+  members.push_back({"aclImdb/train/pos/._0_9.txt", "what a file manager left"});
+  Random random({1});
+  random.Shuffle(members);
+  return members;
+}
+
+}  // namespace hkt::data
