@@ -26,30 +26,45 @@ function(hkt_library room)
   if(HKT_BUILD_TESTS)
     foreach(test IN LISTS tests)
       get_filename_component(file "${test}" NAME)
-      if(NOT file IN_LIST arg_TORCH_TESTS)
+      if(file IN_LIST arg_TORCH_TESTS OR "hkt_torch" IN_LIST arg_DEPS)
+        hkt_test("${test}" TORCH SOURCES ${utils} DEPS ${target} ${arg_TEST_DEPS} hkt_torch)
+      else()
         hkt_test("${test}" SOURCES ${utils} DEPS ${target} ${arg_TEST_DEPS})
-      elseif(HKT_WITH_TORCH)
-        hkt_test("${test}" SOURCES ${utils} DEPS ${target} ${arg_TEST_DEPS} hkt_torch)
       endif()
     endforeach()
   endif()
 endfunction()
 
-# hkt_test(<file_test.cc> [SOURCES file...] [DEPS target...]): a GoogleTest program hkt_<room>_<file> and its ctest entry,
-# labelled with the room. One OpenMP thread, as ctest runs several programs at once and spinning threads that share a core are
-# fifty times slower; a test about threads sets their number itself. A program whose tests were skipped counts as skipped, never as passed.
+# hkt_test(<file_test.cc> [TORCH] [SOURCES file...] [DEPS target...]): a GoogleTest program <room>_<file> and its ctest entry,
+# labelled with the room and, where it links LibTorch (TORCH), with "torch"; the others are built by the target
+# torch_free_tests, which is what the sanitizers run on. One OpenMP thread, as ctest runs several programs at once and
+# spinning threads that share a core are fifty times slower; a test about threads sets their number itself. A program whose
+# tests were skipped counts as skipped, never as passed.
 function(hkt_test source)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   get_filename_component(file "${source}" NAME_WE)
   get_filename_component(dir "${source}" DIRECTORY)
   get_filename_component(room "${dir}" NAME)
   set(target ${room}_${file})
+  set(labels "${room}")
+  if(arg_TORCH)
+    list(APPEND labels torch)
+    if(NOT HKT_WITH_TORCH)
+      return()
+    endif()
+  endif()
   add_executable(${target} "${source}" ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE hkt_flags ${arg_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  if(NOT arg_TORCH)
+    if(NOT TARGET torch_free_tests)
+      add_custom_target(torch_free_tests)
+    endif()
+    add_dependencies(torch_free_tests ${target})
+  endif()
   add_test(NAME ${target} COMMAND ${target})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
-  set_tests_properties(${target} PROPERTIES LABELS "${room}" TIMEOUT ${arg_TIMEOUT}
+  set_tests_properties(${target} PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT}
                        ENVIRONMENT "OMP_NUM_THREADS=1" SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
 endfunction()

@@ -17,15 +17,17 @@ set(HKT_TORCH_LIB_DIR "${HKT_TORCH_DIR}/lib")
 message(STATUS "PyTorch ${HKT_TORCH_VERSION} of ${HKT_TORCH_PYTHON}")
 
 find_package(Threads REQUIRED)
-add_library(hkt_torch INTERFACE)
-target_include_directories(hkt_torch SYSTEM INTERFACE
-  "$<BUILD_INTERFACE:${HKT_TORCH_DIR}/include>" "$<BUILD_INTERFACE:${HKT_TORCH_DIR}/include/torch/csrc/api/include>")
-target_link_libraries(hkt_torch INTERFACE
-  "$<BUILD_INTERFACE:${HKT_TORCH_LIB_DIR}/libtorch.so>" "$<BUILD_INTERFACE:${HKT_TORCH_LIB_DIR}/libtorch_cpu.so>"
-  "$<BUILD_INTERFACE:${HKT_TORCH_LIB_DIR}/libc10.so>" Threads::Threads)
-# at::parallel_for is an inline template: without -fopenmp it is silently serial. The plain flag, and not
-# OpenMP::OpenMP_CXX, so that the run-time is the one that PyTorch ships (torch/lib is in the RUNPATH).
-target_compile_options(hkt_torch INTERFACE "$<BUILD_INTERFACE:-fopenmp>")
-# A CUDA build's libtorch_cpu names CUDA libraries that the linker need not find; they are loaded from their wheels.
-target_link_options(hkt_torch INTERFACE -fopenmp "$<BUILD_INTERFACE:-Wl,--allow-shlib-undefined>")
-set(CMAKE_BUILD_RPATH "${HKT_TORCH_LIB_DIR}")
+if(NOT TARGET hkt_torch)  # a project may ask for the package in several of its folders
+  add_library(hkt_torch INTERFACE)
+  target_include_directories(hkt_torch SYSTEM INTERFACE
+    "$<BUILD_INTERFACE:${HKT_TORCH_DIR}/include>" "$<BUILD_INTERFACE:${HKT_TORCH_DIR}/include/torch/csrc/api/include>")
+  # The linker puts the folder of these into the RUNPATH of programs that are not installed.
+  target_link_libraries(hkt_torch INTERFACE
+    "$<BUILD_INTERFACE:${HKT_TORCH_LIB_DIR}/libtorch.so>" "$<BUILD_INTERFACE:${HKT_TORCH_LIB_DIR}/libtorch_cpu.so>"
+    "$<BUILD_INTERFACE:${HKT_TORCH_LIB_DIR}/libc10.so>" Threads::Threads)
+  # at::parallel_for is an inline template: without -fopenmp it is silently serial. The plain flag, and not
+  # OpenMP::OpenMP_CXX, so that the run-time is the one that PyTorch ships (torch/lib is in the RUNPATH).
+  target_compile_options(hkt_torch INTERFACE "$<BUILD_INTERFACE:-fopenmp>")
+  # A CUDA build's libtorch_cpu names CUDA libraries that the linker need not find; they are loaded from their wheels.
+  target_link_options(hkt_torch INTERFACE -fopenmp "$<BUILD_INTERFACE:-Wl,--allow-shlib-undefined>")
+endif()
