@@ -1,6 +1,5 @@
 #include "hkt/nn/hkt_attention.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -122,10 +121,8 @@ void HktAttentionImpl::CheckInput(const at::Tensor& x,
         ", must be [B, T, d_model = ", options_.d_model, "]");
   Check(x.device() == weight.device(), "x is on ", x.device(), ", must be on ", weight.device(),
         " like the layer's weights");
-  Check(x.scalar_type() == weight.scalar_type() ||
-            (x.is_floating_point() && at::autocast::is_autocast_enabled(x.device().type())),
-        "x is ", c10::toString(x.scalar_type()), ", must be ", c10::toString(weight.scalar_type()),
-        " like the layer's weights");
+  Check(x.scalar_type() == weight.scalar_type(), "x is ", c10::toString(x.scalar_type()),
+        ", must be ", c10::toString(weight.scalar_type()), " like the layer's weights");
   if (lengths) CheckLengths(*lengths, x);
 }
 
