@@ -152,4 +152,11 @@ std::vector<std::string> Differences(const Config& stored, const Config& wanted,
   return differences;
 }
 
+void CopyFields(const Config& from, const std::set<std::string>& names, Config& to) {
+  const Json all = ToJson(from);
+  Json some = Json::object();
+  for (const std::string& name : names) some[name] = all.at(name);
+  FromJson(some, to);
+}
+
 }  // namespace hkt::io

@@ -26,4 +26,7 @@ void FromJson(const nlohmann::ordered_json& document, Config& config,
 std::vector<std::string> Differences(const Config& stored, const Config& wanted,
                                      const std::set<std::string>& names);
 
+// Copies the fields among `names`.
+void CopyFields(const Config& from, const std::set<std::string>& names, Config& to);
+
 }  // namespace hkt::io

@@ -1,0 +1,178 @@
+#include "hkt/train/checkpoint.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty.h>
+
+#include <mutex>
+
+#include "hkt/base/error.h"
+#include "hkt/base/version.h"
+#include "hkt/io/checksum.h"
+#include "hkt/io/config_json.h"
+#include "hkt/io/json.h"
+#include "hkt/io/safetensors.h"
+#include "hkt/train/weights.h"
+
+namespace hkt::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Keys of the metadata and prefixes of the tensors.
+constexpr const char* kProgress = "progress";
+constexpr const char* kFingerprint = "data_fingerprint";
+constexpr const char* kConfig = "config";
+constexpr const char* kValidation = "validation";
+constexpr const char* kModelPrefix = "model.";
+constexpr const char* kOptimizerPrefix = "optimizer.";
+constexpr const char* kRandomPrefix = "random.";
+
+// The one list of what a Progress holds; both directions visit it.
+template <class Self, class Visitor>
+void VisitProgress(Self& p, Visitor&& v) {
+  v("step", p.step);
+  v("epoch", p.position.epoch);
+  v("batch", p.position.batch);
+  v("samples", p.samples);
+  v("tokens", p.tokens);
+  v("skipped", p.skipped);
+  v("skipped_in_a_row", p.skipped_in_a_row);
+  v("elapsed_seconds", p.elapsed_seconds);
+  v("step_seconds", p.step_seconds);
+  v("evaluated_step", p.evaluated_step);
+  v("best", p.best);
+  v("last", p.last);
+  v("window_loss", p.window_loss);
+  v("window_steps", p.window_steps);
+  v("window_tokens", p.window_tokens);
+  v("window_seconds", p.window_seconds);
+}
+
+Json FieldToJson(int64_t value) { return value; }
+Json FieldToJson(double value) { return value; }
+Json FieldToJson(const ValidationPoint& point) {
+  return {{"step", point.step}, {"accuracy", point.accuracy}, {"loss", point.loss}};
+}
+Json FieldToJson(const std::optional<ValidationPoint>& point) {
+  return point ? FieldToJson(*point) : Json(nullptr);
+}
+
+void FieldFromJson(const Json& json, int64_t& value) { value = json.get<int64_t>(); }
+void FieldFromJson(const Json& json, double& value) { value = json.get<double>(); }
+void FieldFromJson(const Json& json, std::optional<ValidationPoint>& point) {
+  point.reset();
+  if (json.is_null()) return;
+  const auto number = [&](const char* key) {  // a loss that was not finite is null
+    return json.at(key).is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                  : json.at(key).get<double>();
+  };
+  point = ValidationPoint{json.at("step").get<int64_t>(), number("accuracy"), number("loss")};
+}
+
+void CheckVersionOf(const io::SafetensorsFile& file) {
+  io::CheckWrittenBy(file.Meta(io::kVersionKey), file.path().string());
+}
+
+}  // namespace
+
+Json ToJson(const Progress& progress) {
+  Json json;
+  VisitProgress(progress,
+                [&](const char* name, const auto& value) { json[name] = FieldToJson(value); });
+  return json;
+}
+
+bool Progress::operator==(const Progress& other) const { return ToJson(*this) == ToJson(other); }
+
+Progress ProgressFromJson(const Json& json, const std::string& what) {
+  Progress progress;
+  try {
+    VisitProgress(progress,
+                  [&](const char* name, auto& value) { FieldFromJson(json.at(name), value); });
+  } catch (const nlohmann::json::exception& error) {
+    Fail(what, ": the progress of the run is not readable: ", error.what());
+  }
+  return progress;
+}
+
+std::string Fingerprint(const data::Dataset& train, const data::Dataset& validation) {
+  io::Xxh3Stream stream;
+  for (const data::Dataset* dataset : {&train, &validation}) {
+    stream.Update(std::as_bytes(std::span(dataset->offsets)));
+    stream.Update(std::as_bytes(std::span(dataset->tokens)));
+    stream.Update(std::as_bytes(std::span(dataset->labels)));
+  }
+  return stream.Hex();
+}
+
+at::Tensor RandomState() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+void SaveState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
+               const at::Tensor& random, const Progress& progress, const std::string& fingerprint) {
+  TensorPack pack;
+  pack.Add(kModelPrefix, model.parameters());
+  pack.Add(kOptimizerPrefix, optimizer.State());
+  pack.Add(kRandomPrefix, {{"cpu", random}});
+  io::WriteSafetensors(folder.state(), pack.views(),
+                       {{io::kVersionKey, std::string(Version())},
+                        {kProgress, io::CompactJson(ToJson(progress))},
+                        {kFingerprint, fingerprint}});
+}
+
+Progress LoadState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
+                   const std::string& fingerprint) {
+  const io::SafetensorsFile file(folder.state());
+  const std::string name = file.path().string();
+  CheckVersionOf(file);
+  Check(file.Meta(kFingerprint) == fingerprint, name,
+        ": the run began with other data than these; name its data with --data, or start anew with "
+        "another --out");
+  const Progress progress =
+      ProgressFromJson(io::ParseJson<Json>(file.Meta(kProgress), name + ", " + kProgress), name);
+  at::Tensor random = RandomState();
+  CopyInto(file, kRandomPrefix, {{"cpu", random}});
+  CopyInto(file, kOptimizerPrefix, optimizer.State());
+  CopyInto(file, kModelPrefix, model.parameters());
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(random);
+  return progress;
+}
+
+void SaveModel(const io::RunFolder& folder, const Model& model, const Config& config,
+               const ValidationPoint& point) {
+  TensorPack pack;
+  pack.Add("", model.parameters());
+  io::WriteSafetensors(
+      folder.model(), pack.views(),
+      {{io::kVersionKey, std::string(Version())},
+       {"format", "pt"},  // what other readers of safetensors look for: PyTorch's layout of weights
+       {kConfig, io::CompactJson(io::ToJson(config))},
+       {kValidation, io::CompactJson(FieldToJson(point))}});
+}
+
+TrainedModel LoadTrained(const io::RunFolder& folder, const std::string& data) {
+  Config config = folder.ReadConfig();
+  if (!data.empty()) config.data.data = data;
+  Check(std::filesystem::exists(folder.model()), "no weights in ", folder.root().string(),
+        ": there is no ", folder.model().string(),
+        " before the first evaluation; continue with 'hkt train --resume --out ",
+        folder.root().string(), "'");
+  const io::SafetensorsFile file(folder.model());
+  if (file.metadata().contains(io::kVersionKey)) CheckVersionOf(file);
+  const data::TaskInfo task = data::Describe(config.data);
+  TrainedModel trained{config, task, Model(config, task), file.checksum(), std::nullopt};
+  CopyInto(file, "", trained.model.parameters());
+  trained.model.SetTraining(false);
+  if (const auto found = file.metadata().find(kValidation); found != file.metadata().end()) {
+    FieldFromJson(io::ParseJson<Json>(found->second, file.path().string() + ", " + kValidation),
+                  trained.validation);
+  }
+  return trained;
+}
+
+}  // namespace hkt::train

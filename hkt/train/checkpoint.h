@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "hkt/data/task.h"
+#include "hkt/io/run_folder.h"
+#include "hkt/train/model.h"
+#include "hkt/train/observer.h"
+#include "hkt/train/optimizer.h"
+
+namespace hkt::train {
+
+nlohmann::ordered_json ToJson(const Progress& progress);
+// Throws Error naming `what` when a field is missing or of another type.
+Progress ProgressFromJson(const nlohmann::ordered_json& json, const std::string& what);
+
+// XXH3 of tokens, offsets and labels of both splits: a run goes on with the data that it began
+// with, or not at all.
+std::string Fingerprint(const data::Dataset& train, const data::Dataset& validation);
+
+// state.safetensors: weights, moments, the generator of dropout, and in the metadata the progress
+// and the fingerprint. `random` is the state of PyTorch's CPU generator before the next step.
+void SaveState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
+               const at::Tensor& random, const Progress& progress, const std::string& fingerprint);
+
+// Fills model and optimizer, sets PyTorch's CPU generator. Throws Error where the file is damaged,
+// does not fit the model, was written by a newer version, or the data are others.
+Progress LoadState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
+                   const std::string& fingerprint);
+
+// model.safetensors: the weights under their own names; configuration and validation figures in the
+// metadata.
+void SaveModel(const io::RunFolder& folder, const Model& model, const Config& config,
+               const ValidationPoint& point);
+
+at::Tensor RandomState();
+
+// A trained model, for evaluation and prediction.
+struct TrainedModel {
+  Config config;
+  data::TaskInfo task;
+  Model model;           // in evaluation mode
+  std::string checksum;  // of model.safetensors; empty for weights of other programs
+  std::optional<ValidationPoint> validation;  // of these weights, as training found it
+};
+
+// config.json and model.safetensors of a run. `data`, when not empty, replaces the path of the
+// data.
+TrainedModel LoadTrained(const io::RunFolder& folder, const std::string& data = "");
+
+}  // namespace hkt::train

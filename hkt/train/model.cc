@@ -1,0 +1,40 @@
+#include "hkt/train/model.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <mutex>
+
+#include "hkt/nn/classifier.h"
+
+namespace hkt::train {
+
+struct Model::Impl {
+  nn::Classifier module;
+};
+
+Model::Model(const Config& config, const data::TaskInfo& task) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  {
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(static_cast<uint64_t>(config.train.seed));
+  }
+  impl_ = std::make_shared<Impl>(Impl{nn::Classifier(nn::MakeClassifierOptions(
+      config.model, task.vocabulary, task.seq_len, static_cast<int64_t>(task.classes.size())))});
+  for (const auto& item : impl_->module->named_parameters())
+    parameters_.emplace_back(item.key(), item.value());
+}
+
+at::Tensor Model::Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths) const {
+  return impl_->module->forward(ids, lengths);
+}
+
+int64_t Model::parameter_count() const {
+  int64_t count = 0;
+  for (const auto& [name, parameter] : parameters_) count += parameter.numel();
+  return count;
+}
+
+void Model::SetTraining(bool training) { impl_->module->train(training); }
+bool Model::is_training() const { return impl_->module->is_training(); }
+
+}  // namespace hkt::train

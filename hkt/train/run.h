@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "hkt/base/config.h"
+#include "hkt/io/run_folder.h"
+
+namespace hkt::train {
+
+// What was asked for on the command line.
+struct RunRequest {
+  Config config;                // defaults, overridden by a file and by flags
+  std::set<std::string> given;  // names of the fields that file or flags set
+  std::string out;              // folder of the run; empty: the next free runs/<task>-<model>-<n>
+  bool resume = false;
+};
+
+// A run folder, locked for this process, and the resolved configuration to train with.
+struct OpenRun {
+  io::RunFolder folder;
+  Config config;
+  std::unique_ptr<io::FolderLock> lock;
+};
+
+// A new run: the folder is created and gets its config.json. With resume: the configuration is that
+// of the run; fields that were given and differ are one UsageError that lists them, but for those
+// that do not change the result (data, max_time, save_every, log_every, threads), which are taken
+// from the request. UsageErrors too: --resume without --out or without a run in it, and a folder
+// that holds a run without --resume.
+OpenRun OpenRunFolder(const RunRequest& request);
+
+}  // namespace hkt::train

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+namespace hkt::train {
+
+// 0 leaves PyTorch's own choice. To be called before the first operator.
+void SetThreads(int64_t threads);
+int64_t Threads();
+
+// Keeps freed memory in the process: glibc would otherwise give every large tensor of a step back
+// to the kernel and fetch it again, page by page, in the next step.
+void TuneAllocator();
+
+// Largest resident memory of this process so far, in bytes; 0 where the system does not say.
+int64_t PeakMemory();
+
+}  // namespace hkt::train

@@ -1,0 +1,260 @@
+#include "hkt/train/trainer.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "hkt/base/error.h"
+#include "hkt/io/file.h"
+#include "hkt/io/json_lines.h"
+#include "hkt/train/evaluate.h"
+#include "hkt/train/weights.h"
+
+namespace hkt::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// So many steps that are not finite mean that the weights, and not one batch, are at fault.
+constexpr int64_t kMaxSkippedInARow = 20;
+
+TrainObserver& Silent() {
+  static TrainObserver observer;
+  return observer;
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+bool AllFinite(const Model& model) {
+  for (const auto& [name, parameter] : model.parameters()) {
+    if (!std::isfinite(parameter.detach().norm().item<double>())) return false;
+  }
+  return true;
+}
+
+bool Better(const ValidationPoint& candidate, const std::optional<ValidationPoint>& best) {
+  if (!std::isfinite(candidate.loss)) return false;
+  if (!best) return true;
+  return candidate.accuracy > best->accuracy ||
+         (candidate.accuracy == best->accuracy && candidate.loss < best->loss);
+}
+
+Json Rate(int64_t tokens, double seconds) {
+  return seconds > 0 ? Json(static_cast<double>(tokens) / seconds) : Json(nullptr);
+}
+
+}  // namespace
+
+Trainer::Trainer(io::RunFolder folder, const Config& config, const data::TaskInfo& task,
+                 const data::Dataset& train, const data::Dataset& validation,
+                 TrainObserver* observer)
+    : folder_(std::move(folder)),
+      config_(config),
+      train_(train),
+      validation_(validation),
+      observer_(observer != nullptr ? observer : &Silent()),
+      fingerprint_(Fingerprint(train, validation)),
+      model_(Model(config, task)),
+      step_(model_, config.train),
+      random_(RandomState()) {
+  Check(validation_.size() > 0,
+        "the validation split is empty; the best weights could not be chosen");
+}
+
+void Trainer::Resume() {
+  if (std::filesystem::exists(folder_.state())) {
+    progress_ = LoadState(folder_, model_, step_.optimizer(), fingerprint_);
+    random_ = RandomState();
+    elapsed_before_ = progress_.elapsed_seconds;
+  }
+  if (progress_.best && !std::filesystem::exists(folder_.model())) {
+    Warn(Concat(folder_.model().string(), " is gone; the best weights from here on will be kept"));
+    progress_.best.reset();
+  }
+  io::DropLinesAfter(folder_.metrics(), progress_.step);
+}
+
+bool Trainer::finished() const {
+  return progress_.step >= config_.train.steps && progress_.evaluated_step == progress_.step;
+}
+
+double Trainer::Elapsed() const { return elapsed_before_ + SecondsSince(start_); }
+
+TrainEnd Trainer::Run(const ShouldStop& should_stop) {
+  start_ = Clock::now();
+  model_.SetTraining(true);
+  data::TrainLoader loader(train_, config_.train.batch, static_cast<uint64_t>(config_.train.seed),
+                           progress_.position);
+  const auto stop_now = [&](TrainEnd end) {
+    Save(/*is_last=*/false);
+    return end;
+  };
+  const bool was_finished = finished();
+  for (;;) {
+    if (EvaluationDue() && !DoEvaluation(should_stop)) return stop_now(TrainEnd::kStopped);
+    if (finished()) break;
+    if (save_due_) SaveOrWarn();
+    if (should_stop && should_stop()) return stop_now(TrainEnd::kStopped);
+    if (config_.train.max_time > 0 && SecondsSince(start_) >= config_.train.max_time)
+      return stop_now(TrainEnd::kTimeUp);
+    if (!DoStep(loader, should_stop)) return stop_now(TrainEnd::kStopped);
+  }
+  if (was_finished) return TrainEnd::kFinished;
+  Check(Save(/*is_last=*/true),
+        "training ended with weights that are not finite; lower --lr and train again. ",
+        folder_.model().string(), " has the best weights before that");
+  WriteMetrics({{"kind", "end"},
+                {"step", progress_.step},
+                {"samples", progress_.samples},
+                {"tokens", progress_.tokens},
+                {"skipped", progress_.skipped},
+                {"tokens_per_second", Rate(progress_.tokens, progress_.step_seconds)},
+                {"seconds", Elapsed()}});
+  return TrainEnd::kFinished;
+}
+
+bool Trainer::DoStep(data::TrainLoader& loader, const ShouldStop& should_stop) {
+  const auto begin = Clock::now();
+  // All micro-batches first: their number of samples is the weight of each.
+  std::vector<data::TensorBatch> batches;
+  for (int64_t i = 0; i < config_.train.accumulate; ++i)
+    batches.push_back(data::ToTensors(loader.Next()));
+  StepReport report;
+  report.outcome = step_.Run(batches, progress_.step, should_stop);
+  const StepOutcome& outcome = report.outcome;
+  if (outcome.end == StepOutcome::End::kStopped) return false;
+
+  Progress& p = progress_;
+  const double seconds = SecondsSince(begin);
+  const bool skipped = outcome.end == StepOutcome::End::kSkipped;
+  ++p.step;
+  p.position = loader.position();
+  random_ = RandomState();
+  p.samples += outcome.samples;
+  p.tokens += outcome.tokens;
+  p.skipped += skipped;
+  p.skipped_in_a_row = skipped ? p.skipped_in_a_row + 1 : 0;
+  p.step_seconds += seconds;
+  p.window_tokens += outcome.tokens;
+  p.window_seconds += seconds;
+  if (!skipped) {
+    p.window_loss += outcome.loss;
+    ++p.window_steps;
+  }
+  if (config_.train.save_every > 0 && p.step % config_.train.save_every == 0) save_due_ = true;
+
+  report.progress = &p;
+  report.mean_loss = p.window_steps > 0 ? p.window_loss / static_cast<double>(p.window_steps)
+                                        : std::numeric_limits<double>::quiet_NaN();
+  report.tokens_per_second =
+      static_cast<double>(p.window_tokens) / std::max(p.window_seconds, 1e-9);
+  report.logged = config_.train.log_every > 0 &&
+                  (p.step % config_.train.log_every == 0 || p.step == config_.train.steps);
+  if (report.logged) {
+    WriteMetrics({{"kind", "train"},
+                  {"step", p.step},
+                  {"epoch", p.position.epoch},
+                  {"loss", report.mean_loss},
+                  {"lr", outcome.rate},
+                  {"gradient_norm", outcome.gradient_norm},
+                  {"skipped", p.skipped},
+                  {"samples", p.samples},
+                  {"tokens", p.tokens},
+                  {"tokens_per_second", report.tokens_per_second},
+                  {"seconds", Elapsed()}});
+    p.window_loss = p.window_seconds = 0;
+    p.window_steps = p.window_tokens = 0;
+  }
+  observer_->OnStep(report);
+  if (p.skipped_in_a_row >= kMaxSkippedInARow) {
+    Fail(kMaxSkippedInARow, " steps in a row gave a loss or gradient that is not finite (",
+         p.skipped, " in all), the last one step ", p.step,
+         "; lower --lr or set --clip and start anew. What was saved in ", folder_.root().string(),
+         " before is untouched");
+  }
+  return true;
+}
+
+bool Trainer::EvaluationDue() const {
+  const TrainConfig& t = config_.train;
+  const bool due =
+      progress_.step >= t.steps || (t.eval_every > 0 && progress_.step % t.eval_every == 0);
+  return due && progress_.evaluated_step != progress_.step;
+}
+
+bool Trainer::DoEvaluation(const ShouldStop& should_stop) {
+  const auto begin = Clock::now();
+  try {
+    const auto evaluation = Evaluate(model_, validation_, config_.train.batch, should_stop);
+    if (!evaluation) return false;
+    Evaluated({progress_.step, evaluation->accuracy, evaluation->loss}, SecondsSince(begin));
+  } catch (...) {
+    // The steps are good even where their evaluation failed; it is repeated when the run goes on.
+    try {
+      Save(/*is_last=*/false);
+    } catch (const Error& error) {
+      Warn(error.what());
+    }
+    throw;
+  }
+  return true;
+}
+
+void Trainer::Evaluated(const ValidationPoint& point, double seconds) {
+  EvaluationReport report{point, Better(point, progress_.best), seconds};
+  if (report.is_best) {
+    try {
+      SaveModel(folder_, model_, config_, point);
+      progress_.best = point;  // only once it is on the disk
+    } catch (const Error& error) {
+      if (progress_.step >= config_.train.steps) throw;  // no later evaluation could make up for it
+      report.is_best = false;
+      Warn(Concat(error.what(), "; training goes on"));
+    }
+  }
+  progress_.last = point;
+  progress_.evaluated_step = point.step;
+  WriteMetrics({{"kind", "eval"},
+                {"step", point.step},
+                {"split", "validation"},
+                {"accuracy", point.accuracy},
+                {"loss", point.loss},
+                {"best", report.is_best},
+                {"evaluation_seconds", seconds},
+                {"seconds", Elapsed()}});
+  observer_->OnEvaluation(report);
+}
+
+bool Trainer::Save(bool is_last) {
+  // After a step that was not finite the weights may be past saving although no bit of them shows
+  // it: the last good state stays until a good step shows that they are not.
+  if (!AllFinite(model_) || (progress_.skipped_in_a_row > 0 && !is_last)) return false;
+  progress_.elapsed_seconds = Elapsed();
+  SaveState(folder_, model_, step_.optimizer(), random_, progress_, fingerprint_);
+  save_due_ = false;
+  observer_->OnSave(progress_);
+  return true;
+}
+
+void Trainer::SaveOrWarn() {
+  try {
+    Save(/*is_last=*/false);
+  } catch (const Error& error) {
+    save_due_ = false;  // again at the next turn, not at every step
+    Warn(Concat(error.what(), "; training goes on"));
+  }
+}
+
+void Trainer::WriteMetrics(const Json& line) {
+  try {
+    io::AppendJsonLine(folder_.metrics(), line);
+  } catch (const Error& error) {
+    Warn(Concat(error.what(), "; training goes on without this line"));
+  }
+}
+
+void Trainer::Warn(const std::string& message) { observer_->OnWarning(message); }
+
+}  // namespace hkt::train

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "hkt/data/task.h"
+#include "hkt/io/run_folder.h"
+#include "hkt/train/checkpoint.h"
+#include "hkt/train/observer.h"
+#include "hkt/train/step.h"
+
+namespace hkt::train {
+
+// Trains one model in one run folder. Two promises: the state that is saved after step n continues,
+// bit for bit, as if nothing had happened; and no failure (disk full, a step that is not finite, an
+// evaluation that throws, a kill) replaces a good file by a bad one.
+class Trainer {
+ public:
+  // `config` is resolved, the folder exists. Data and observer must outlive the trainer. Seeds
+  // PyTorch's CPU generator, which belongs to the trainer until it is done.
+  Trainer(io::RunFolder folder, const Config& config, const data::TaskInfo& task,
+          const data::Dataset& train, const data::Dataset& validation,
+          TrainObserver* observer = nullptr);
+
+  // Goes on from state.safetensors; without one (the run was killed before its first save) from the
+  // start. Then drops the lines of metrics.jsonl that are to be written again.
+  void Resume();
+
+  // Trains to the end, or until told to stop; saves in all cases. Throws Error when 20 steps in a
+  // row were not finite or the final save fails; what was saved before stays.
+  TrainEnd Run(const ShouldStop& should_stop = {});
+
+  bool finished() const;
+  const Progress& progress() const { return progress_; }
+  const Model& model() const { return model_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // False: stopped inside the step, which then never was.
+  bool DoStep(data::TrainLoader& loader, const ShouldStop& should_stop);
+  bool EvaluationDue() const;
+  bool DoEvaluation(const ShouldStop& should_stop);
+  void Evaluated(const ValidationPoint& point, double seconds);
+  // Saves unless the state is bad; says whether it did. A failure to write is an Error.
+  bool Save(bool is_last);
+  void SaveOrWarn();
+  void WriteMetrics(const nlohmann::ordered_json& line);
+  void Warn(const std::string& message);
+  double Elapsed() const;
+
+  io::RunFolder folder_;
+  Config config_;
+  const data::Dataset& train_;
+  const data::Dataset& validation_;
+  TrainObserver* observer_;
+  std::string fingerprint_;
+  Model model_;
+  TrainStep step_;
+  Progress progress_;
+  at::Tensor random_;  // the generator's state before the next step
+  bool save_due_ = false;
+  double elapsed_before_ = 0;  // in earlier sessions
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace hkt::train
