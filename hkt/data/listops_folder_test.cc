@@ -128,7 +128,12 @@ TEST_F(ListOpsFolderTest, ManifestOfANewerProgramOrDamaged) {
 }
 
 TEST_F(ListOpsFolderTest, NothingIsOverwrittenAndNothingHalfMadeIsLeft) {
-  EXPECT_THROW(WriteFolder(folder_.string(), tiny(), 8), Error);
+  try {
+    WriteFolder(folder_.string(), tiny(), 8);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("not an empty folder; name a new one with --out"));
+  }
   EXPECT_EQ(ProblemOfReading(), "");
   fs::create_directory(folder_ / "empty");
   EXPECT_NO_THROW(WriteFolder((folder_ / "empty/").string(), tiny(), 8));

@@ -56,6 +56,20 @@ TEST(ListOpsGeneratorTest, LabelsSizesLengthsDepthsAndDisjointness) {
   }
 }
 
+TEST(ListOpsGeneratorTest, NoExpressionTwiceWhereTheyAreFew) {
+  // [OP digit digit ] only: 400 expressions, of which 390 are asked for.
+  const Preset few = {.name = "few",
+                      .operators_in_4 = 2,
+                      .max_depth = 2,
+                      .max_args = 2,
+                      .min_tokens = 4,
+                      .max_tokens = 4,
+                      .train = 300,
+                      .validation = 45,
+                      .test = 45};
+  EXPECT_NO_THROW(Verify(few, Generate(few, 1, kAll)));
+}
+
 // The distribution is that of the Long Range Arena's generator: the shares of the majority class
 // that were measured with the original are 11.7 % (short) and 17.3 % (lra), where 0 and 9 are
 // common.
