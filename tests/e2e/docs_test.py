@@ -99,10 +99,10 @@ class DocsTest(unittest.TestCase):
             flag = f"--{name.replace('_', '-')}"
             self.assertIn(flag, FLAG.findall(text))
             if default and default not in ("true", "false"):
-                shown = re.search(rf"{flag} \w+ \[([^\]]*)\]", text)
+                shown = re.search(rf"{flag} \w+=(\S+)", text)
                 self.assertIsNotNone(shown, flag)
-                self.assertEqual(shown[1] if re.match("[a-z]", default) else float(shown[1]),
-                                 default if re.match("[a-z]", default) else float(default), flag)
+                number = re.match(r"[\d.]", default)
+                self.assertEqual(float(shown[1]) if number else shown[1], float(default) if number else default, flag)
 
     def test_links_resolve(self):
         count = 0
