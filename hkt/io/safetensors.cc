@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "hkt/base/error.h"
 #include "hkt/io/checksum.h"
@@ -187,7 +188,10 @@ void WriteSafetensors(const std::filesystem::path& path, const TensorViews& tens
 }
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : path_(path), content_(ReadFile(path)) {
+    : SafetensorsFile(path, ReadFile(path)) {}
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, std::string content)
+    : path_(path), content_(std::move(content)) {
   const std::string file = path_.string();
   Check(content_.size() >= kLengthBytes, file, ": ", content_.size(),
         " bytes are too few for a safetensors file");

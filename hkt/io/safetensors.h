@@ -44,6 +44,8 @@ void WriteSafetensors(const std::filesystem::path& path, const TensorViews& tens
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
+  // The same of bytes in memory; `path` is for messages.
+  SafetensorsFile(const std::filesystem::path& path, std::string content);
   SafetensorsFile(const SafetensorsFile&) = delete;  // the views point into it
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
