@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <fstream>
 #include <functional>
 #include <limits>
 
@@ -308,6 +309,30 @@ TEST(AttentionTest, HalfPrecisionIsAsGoodAsPlainPyTorch) {
                right = Grad(want, exact.All(), d_out.to(at::kDouble));
     for (size_t i = 0; i < got.size(); ++i)
       EXPECT_LE(error(got[i], right[i]), 3 * error(low[i], right[i])) << type << " " << i;
+  }
+}
+
+// Largest memory of this process so far, in bytes.
+double PeakMemory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) return std::stod(line.substr(6)) * 1024;
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+// Which of PyTorch's kernels runs is seen in the memory: one T x T matrix would be 256 MiB here.
+TEST(AttentionTest, MemoryGrowsWithTNotWithItsSquare) {
+  const AttentionShape shape{.H = 2, .Hkv = 1, .T = 8192, .D = 4, .Dv = 6, .L = 3};
+  for (bool masked : {false, true}) {
+    const AttentionInputs inputs = MakeInputs(shape, 9, at::kFloat).RequireGrad();
+    const double before = PeakMemory();
+    const std::optional<at::Tensor> lengths =
+        masked ? std::optional(Lengths({8000})) : std::nullopt;
+    const at::Tensor out =
+        attention(inputs.queries, inputs.keys, inputs.value, 2, std::nullopt, !masked, lengths);
+    Grad(out, inputs.All(), at::ones_like(out));
+    EXPECT_LT(PeakMemory() - before, 64.0 * (1 << 20)) << "masked " << masked;
   }
 }
 
