@@ -1,0 +1,457 @@
+#include "hkt/train/trainer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "hkt/base/error.h"
+#include "hkt/base/random.h"
+#include "hkt/io/file.h"
+#include "hkt/io/json.h"
+#include "hkt/io/json_lines.h"
+#include "hkt/io/safetensors.h"
+#include "hkt/train/evaluate.h"
+#include "hkt/train/predict.h"
+#include "hkt/train/report.h"
+#include "hkt/train/tiny_test_util.h"
+
+namespace hkt::train {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Everything that a run tells, and where a test may put a spanner into the works.
+struct Recorder : TrainObserver {
+  void OnStep(const StepReport& report) override {
+    steps[report.progress->step] = report.outcome;
+    if (after_step) after_step(report.progress->step);
+  }
+  void OnEvaluation(const EvaluationReport& report) override { evaluations.push_back(report); }
+  void OnSave(const Progress& progress) override { saves.push_back(progress.step); }
+  void OnWarning(const std::string& message) override { warnings.push_back(message); }
+
+  std::map<int64_t, StepOutcome> steps;
+  std::vector<EvaluationReport> evaluations;
+  std::vector<int64_t> saves;
+  std::vector<std::string> warnings;
+  std::function<void(int64_t step)> after_step;
+};
+
+// One run folder and as many sessions in it as a test likes.
+struct TestRun {
+  explicit TestRun(Config c = TinyConfig()) : config(c), task(data::Describe(c.data)) {}
+
+  std::unique_ptr<Trainer> Open(bool resume = false) {
+    auto trainer = std::make_unique<Trainer>(folder, config, task, train, validation, &recorder);
+    if (resume) trainer->Resume();
+    return trainer;
+  }
+
+  // The figures that must be the same bit by bit however often the run was stopped; wall times are
+  // left out.
+  std::string Metrics() const {
+    std::string text;
+    for (auto line : io::ReadJsonLines(folder.metrics())) {
+      for (const char* key : {"seconds", "tokens_per_second", "evaluation_seconds"})
+        line.erase(key);
+      text += io::CompactJson(line) + "\n";
+    }
+    return text;
+  }
+
+  TemporaryFolder temporary;
+  io::RunFolder folder{temporary.path()};
+  Config config;
+  data::TaskInfo task;
+  data::Dataset train = TinyData(50, 1);  // 13 batches an epoch, the last one of 2
+  data::Dataset validation = TinyData(10, 2);
+  Recorder recorder;
+};
+
+// Weights, moments, generator: every byte of every tensor.
+void ExpectSameTensors(const std::filesystem::path& a, const std::filesystem::path& b) {
+  const io::SafetensorsFile first(a), second(b);
+  ASSERT_EQ(first.tensors().size(), second.tensors().size());
+  for (const auto& [name, tensor] : first.tensors()) {
+    const auto& other = second.at(name);
+    EXPECT_TRUE(
+        std::equal(tensor.data.begin(), tensor.data.end(), other.data.begin(), other.data.end()))
+        << name;
+  }
+}
+
+void ExpectSameRun(const TestRun& straight, const TestRun& stopped) {
+  ExpectSameTensors(straight.folder.state(), stopped.folder.state());
+  ExpectSameTensors(straight.folder.model(), stopped.folder.model());
+  EXPECT_EQ(straight.Metrics(), stopped.Metrics());
+  ASSERT_EQ(straight.recorder.steps.size(), stopped.recorder.steps.size());
+  for (const auto& [step, outcome] : straight.recorder.steps) {
+    const StepOutcome& other = stopped.recorder.steps.at(step);
+    EXPECT_EQ(outcome.loss, other.loss) << step;
+    EXPECT_EQ(outcome.rate, other.rate) << step;
+    EXPECT_EQ(outcome.gradient_norm, other.gradient_norm) << step;
+  }
+}
+
+TEST(TrainerTest, ThirtySevenStopSixtyThreeIsAHundred) {
+  TestRun straight, stopped;
+  EXPECT_EQ(straight.Open()->Run(), TrainEnd::kFinished);
+  EXPECT_EQ(stopped.Open()->Run([&] { return stopped.recorder.steps.size() == 37; }),
+            TrainEnd::kStopped);
+  EXPECT_EQ(stopped.recorder.saves.back(), 37);
+  auto second = stopped.Open(/*resume=*/true);
+  EXPECT_EQ(second->progress().step, 37);
+  EXPECT_EQ(second->Run(), TrainEnd::kFinished);
+  EXPECT_EQ(stopped.recorder.steps.size(), 100u);
+  ExpectSameRun(straight, stopped);
+}
+
+// Stops at whichever question comes: between steps, inside an accumulation (the step is repeated),
+// inside an evaluation.
+TEST(TrainerTest, StoppedAnywhereManyTimesIsTheSame) {
+  Config config = TinyConfig();
+  config.train.accumulate = 3;
+  config.train.steps = 40;
+  config.train.eval_every = 5;
+  config.train.log_every = 7;  // the mean over a window that a stop cuts in two
+  TestRun straight(config), stopped(config);
+  EXPECT_EQ(straight.Open()->Run(), TrainEnd::kFinished);
+  Random random({5});
+  TrainEnd end = TrainEnd::kStopped;
+  int sessions = 0;
+  for (; end == TrainEnd::kStopped; ++sessions) {
+    auto questions = static_cast<int64_t>(random.Below(40));
+    end = stopped.Open(sessions > 0)->Run([&] { return questions-- == 0; });
+  }
+  EXPECT_GT(sessions, 5);
+  ExpectSameRun(straight, stopped);
+}
+
+TEST(TrainerTest, ResumeOfAKilledRunGoesBackToTheLastSave) {
+  TestRun straight, killed;
+  straight.Open()->Run();
+  {
+    auto trainer = killed.Open();
+    killed.recorder.after_step = [](int64_t step) {
+      if (step == 48) throw std::runtime_error("killed");
+    };
+    EXPECT_THROW(trainer->Run(), std::runtime_error);
+    killed.recorder.after_step = nullptr;
+  }
+  EXPECT_EQ(io::ReadJsonLines(killed.folder.metrics()).back()["step"], 48);
+  auto trainer = killed.Open(true);
+  EXPECT_EQ(trainer->progress().step, 40);
+  EXPECT_EQ(io::ReadJsonLines(killed.folder.metrics()).back()["step"], 40);
+  trainer->Run();
+  ExpectSameRun(straight, killed);
+}
+
+TEST(TrainerTest, KilledBeforeTheFirstSaveStartsAnew) {
+  TestRun straight, killed;
+  straight.Open()->Run();
+  killed.recorder.after_step = [](int64_t step) {
+    if (step == 5) throw std::runtime_error("killed");
+  };
+  EXPECT_THROW(killed.Open()->Run(), std::runtime_error);
+  killed.recorder.after_step = nullptr;
+  auto trainer = killed.Open(true);
+  EXPECT_EQ(trainer->progress().step, 0);
+  trainer->Run();
+  ExpectSameRun(straight, killed);
+}
+
+TEST(TrainerTest, FinishedRunStaysAsItIs) {
+  TestRun run;
+  run.Open()->Run();
+  const std::string state = io::ReadFile(run.folder.state()),
+                    metrics = io::ReadFile(run.folder.metrics());
+  auto trainer = run.Open(true);
+  EXPECT_TRUE(trainer->finished());
+  EXPECT_EQ(trainer->Run(), TrainEnd::kFinished);
+  EXPECT_EQ(io::ReadFile(run.folder.state()), state);
+  EXPECT_EQ(io::ReadFile(run.folder.metrics()), metrics);
+}
+
+TEST(TrainerTest, TimeLimitSavesAndElapsedTimeAddsUp) {
+  TestRun run;
+  run.config.train.max_time = 1e-9;
+  EXPECT_EQ(run.Open()->Run(), TrainEnd::kTimeUp);
+  EXPECT_EQ(run.recorder.saves, std::vector<int64_t>{0});
+  run.config.train.max_time = 0;
+  EXPECT_EQ(run.Open(true)->Run([&] { return run.recorder.steps.size() == 50; }),
+            TrainEnd::kStopped);
+  const double before = run.Open(true)->progress().elapsed_seconds;
+  EXPECT_GT(before, 0);
+  auto last = run.Open(true);
+  EXPECT_EQ(last->Run(), TrainEnd::kFinished);
+  EXPECT_GT(last->progress().elapsed_seconds, before);
+}
+
+// The last parameter's gradient times a number.
+void SpoilGradients(const Trainer& trainer, const double* factor) {
+  trainer.model().parameters().back().second.register_hook(
+      [factor](const at::Tensor& gradient) { return gradient.mul(*factor); });
+}
+
+TEST(TrainerTest, StepsThatAreNotFiniteAreSkippedAndCounted) {
+  TestRun run;
+  run.config.train.save_every = 5;
+  double factor = 1;
+  run.recorder.after_step = [&](int64_t step) {
+    factor = step == 8 ? kInfinity : step == 9 ? kNaN : 1;
+  };
+  auto trainer = run.Open();
+  SpoilGradients(*trainer, &factor);
+  EXPECT_EQ(trainer->Run(), TrainEnd::kFinished);
+  EXPECT_EQ(trainer->progress().skipped, 2);
+  EXPECT_EQ(run.recorder.steps.at(9).end, StepOutcome::End::kSkipped);
+  EXPECT_EQ(run.recorder.steps.at(10).end, StepOutcome::End::kSkipped);
+  EXPECT_EQ(run.recorder.steps.at(11).end, StepOutcome::End::kUpdated);
+  // The save of step 10 waits for a good step.
+  EXPECT_EQ(run.recorder.saves[0], 5);
+  EXPECT_EQ(run.recorder.saves[1], 11);
+  EXPECT_EQ(run.recorder.saves[2], 15);
+  EXPECT_EQ(io::ReadJsonLines(run.folder.metrics())[8]["loss"], nullptr);
+}
+
+TEST(TrainerTest, TwentyInARowEndTrainingAndKeepTheLastGoodState) {
+  TestRun run;
+  double factor = 1;
+  auto trainer = run.Open();
+  SpoilGradients(*trainer, &factor);
+  std::string good;
+  run.recorder.after_step = [&](int64_t step) {
+    if (step < 33) return;
+    if (step == 33) good = io::ReadFile(run.folder.state());
+    factor = kInfinity;
+  };
+  EXPECT_THAT([&] { trainer->Run(); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("20 steps in a row"), HasSubstr("--lr"))));
+  EXPECT_EQ(trainer->progress().step, 53);
+  EXPECT_EQ(io::ReadFile(run.folder.state()), good);
+  EXPECT_EQ(run.Open(true)->progress().step, 30);
+}
+
+TEST(TrainerTest, WeightsThatAreNotFiniteNeverReplaceGoodOnes) {
+  TestRun run;
+  run.config.train.save_every = 1;
+  run.config.train.eval_every = 1;
+  auto trainer = run.Open();
+  std::string state, model;
+  run.recorder.after_step = [&](int64_t step) {
+    if (step != 13) return;
+    // The step itself was good; its result is not.
+    const at::NoGradGuard no_grad;
+    trainer->model().parameters()[0].second.fill_(kNaN);
+    state = io::ReadFile(run.folder.state());
+    model = io::ReadFile(run.folder.model());
+  };
+  EXPECT_THROW(trainer->Run(), Error);
+  EXPECT_EQ(io::ReadFile(run.folder.state()), state);
+  EXPECT_EQ(io::ReadFile(run.folder.model()), model);
+  EXPECT_EQ(run.Open(true)->progress().step, 12);
+}
+
+TEST(TrainerTest, FullDiskIsAWarningAndTheOldStateStays) {
+  TestRun straight, full;
+  straight.Open()->Run();
+  auto trainer = full.Open();
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  std::string state;
+  full.recorder.after_step = [&](int64_t step) {
+    // From step 15 to 35 no file may grow beyond 64 bytes: states, models and metrics of that time
+    // are lost.
+    const rlimit limit = {step >= 15 && step < 35 ? 64 : before.rlim_cur, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    if (step == 34) state = io::ReadFile(full.folder.state());
+  };
+  EXPECT_EQ(trainer->Run(), TrainEnd::kFinished);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(full.recorder.saves, (std::vector<int64_t>{10, 40, 50, 60, 70, 80, 90, 100}));
+  EXPECT_THAT(full.recorder.warnings,
+              ::testing::Contains(AllOf(HasSubstr("state.safetensors"), HasSubstr("unchanged"))));
+  ASSERT_FALSE(state.empty());
+  ExpectSameTensors(straight.folder.state(), full.folder.state());
+}
+
+TEST(TrainerTest, FailedFinalSaveIsAnErrorAndTheRunGoesOnLater) {
+  TestRun straight, full;
+  straight.Open()->Run();
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  full.recorder.after_step = [&](int64_t step) {
+    const rlimit limit = {64, before.rlim_max};
+    if (step == 95) ::setrlimit(RLIMIT_FSIZE, &limit);
+  };
+  EXPECT_THROW(full.Open()->Run(), Error);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  full.recorder.after_step = nullptr;
+  EXPECT_EQ(full.Open(true)->Run(), TrainEnd::kFinished);
+  ExpectSameRun(straight, full);
+}
+
+TEST(TrainerTest, BestIsByAccuracyThenByLoss) {
+  TestRun run;
+  run.config.train.eval_every = 1;
+  run.validation = TinyData(3, 4);  // few samples: many ties
+  auto trainer = run.Open();
+  trainer->Run();
+  std::optional<ValidationPoint> best;
+  int ties = 0;
+  for (const EvaluationReport& report : run.recorder.evaluations) {
+    const bool tie = best && report.point.accuracy == best->accuracy;
+    const bool better =
+        !best || report.point.accuracy > best->accuracy || (tie && report.point.loss < best->loss);
+    EXPECT_EQ(report.is_best, better) << report.point.step;
+    ties += tie;
+    if (better) best = report.point;
+  }
+  EXPECT_GT(ties, 0);
+  EXPECT_EQ(trainer->progress().best->step, best->step);
+  const TrainedModel trained = [&] {
+    run.folder.WriteConfig(run.config);
+    return LoadTrained(run.folder);
+  }();
+  ASSERT_TRUE(trained.validation.has_value());
+  EXPECT_EQ(trained.validation->step, best->step);
+  EXPECT_EQ(Evaluate(trained.model, run.validation, 4)->loss, best->loss);
+}
+
+TEST(TrainerTest, ResumeRefusesOtherDataAndNewerVersions) {
+  TestRun run;
+  run.config.train.steps = 10;
+  run.Open()->Run();
+  data::Dataset original = run.train;
+  run.train.tokens[3] = static_cast<uint16_t>(run.train.tokens[3] % 15 + 1);
+  EXPECT_THAT([&] { run.Open(true); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("other data"), HasSubstr("--data"))));
+  run.train = original;
+  run.Open(true);
+
+  io::Metadata metadata;
+  io::TensorViews tensors;
+  const io::SafetensorsFile file(run.folder.state());
+  metadata = file.metadata();
+  tensors = file.tensors();
+  metadata["hkt_version"] = "99.0.0";
+  io::WriteSafetensors(run.folder.state(), tensors, metadata);
+  EXPECT_THAT([&] { run.Open(true); }, ThrowsMessage<Error>(HasSubstr("update hkt")));
+  metadata["hkt_version"] = "0.0.1";
+  metadata["progress"] = "{}";
+  io::WriteSafetensors(run.folder.state(), tensors, metadata);
+  EXPECT_THAT([&] { run.Open(true); },
+              ThrowsMessage<Error>(HasSubstr("progress of the run is not readable")));
+}
+
+TEST(TrainerTest, LostBestWeightsAreMadeAgain) {
+  TestRun run;
+  run.Open()->Run([&] { return run.recorder.steps.size() == 30; });
+  std::filesystem::remove(run.folder.model());
+  run.Open(true)->Run();
+  EXPECT_THAT(run.recorder.warnings,
+              ::testing::ElementsAre(HasSubstr("model.safetensors is gone")));
+  EXPECT_TRUE(std::filesystem::exists(run.folder.model()));
+}
+
+TEST(EvaluateTest, TenSamplesInFoursEachOnceWeightedBySamples) {
+  const Config config = TinyConfig();
+  const data::Dataset dataset = TinyData(10, 7);
+  Model model(config, data::Describe(config.data));
+  model.SetTraining(true);
+  const at::Tensor random = RandomState();
+  const auto fours = Evaluate(model, dataset, 4);
+  EXPECT_TRUE(model.is_training());
+  EXPECT_TRUE(at::equal(random, RandomState()));  // evaluation must not move dropout
+  EXPECT_EQ(fours->samples, 10);
+  double loss = 0;
+  int correct = 0;
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    data::Dataset one;
+    one.Add(dataset.sequence(i), dataset.labels[static_cast<size_t>(i)]);
+    const auto single = Evaluate(model, one, 1);
+    loss += single->loss;
+    correct += single->accuracy == 1;
+    EXPECT_EQ(single->predicted[0], fours->predicted[static_cast<size_t>(i)]) << i;
+    EXPECT_NEAR(single->probability[0], fours->probability[static_cast<size_t>(i)], 1e-5) << i;
+  }
+  EXPECT_NEAR(fours->loss, loss / 10, 1e-5);
+  EXPECT_EQ(fours->accuracy, correct / 10.0);
+  int asked = 0;
+  EXPECT_FALSE(Evaluate(model, dataset, 4, [&] { return ++asked == 3; }).has_value());
+  EXPECT_THROW(Evaluate(model, data::Dataset(), 4), Error);
+}
+
+TEST(ReportTest, CountsByHand) {
+  data::Dataset dataset;
+  const auto add = [&](std::vector<uint16_t> tokens, int32_t label) { dataset.Add(tokens, label); };
+  add({11, 3, 4, 15}, 2);             // [MIN 2 3 ]
+  add({12, 3, 4, 15}, 3);             // [MAX 2 3 ]
+  add({12, 3, 11, 4, 5, 15, 15}, 3);  // [MAX 2 [MIN 3 4 ] ]
+  add({5}, 4);
+  const auto report =
+      ClassificationReport(data::Describe(TinyConfig().data), dataset, {2, 3, 2, 4});
+  EXPECT_EQ(report["samples"], 4);
+  EXPECT_EQ(report["accuracy"], 0.75);
+  EXPECT_NEAR(report["standard_error"].get<double>(), std::sqrt(0.75 * 0.25 / 4), 1e-15);
+  EXPECT_EQ(report["majority"]["class"], "3");
+  EXPECT_EQ(report["majority"]["share"], 0.5);
+  EXPECT_EQ(report["classes"][3]["recall"], 0.5);
+  EXPECT_EQ(report["classes"][2]["precision"], 0.5);
+  EXPECT_EQ(report["classes"][0]["recall"], nullptr);
+  EXPECT_EQ(report["confusion"][3][2], 1);
+  EXPECT_EQ(report["by_depth"]["3"]["accuracy"], 0.0);
+  EXPECT_EQ(report["by_depth"]["2"]["samples"], 2);
+  EXPECT_EQ(report["by_root_operator"]["MAX"]["accuracy"], 0.5);
+  EXPECT_THROW(ClassificationReport(data::Describe(TinyConfig().data), dataset, {1}), Error);
+}
+
+TEST(PredictTest, TextsOfEveryLengthInOrder) {
+  TestRun run;
+  run.config.train.steps = 5;
+  run.folder.WriteConfig(run.config);
+  EXPECT_THAT([&] { Predict(run.folder, {"1"}); },
+              ThrowsMessage<Error>(HasSubstr("no weights in")));
+  run.Open()->Run();
+  const std::vector<std::string> texts = {"[MAX 2 9 [MIN 4 7 ] 0 ]", "5", "[SM 1 2 3 ]"};
+  const Predictions all = Predict(run.folder, texts);
+  ASSERT_EQ(all.texts.size(), 3u);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const Prediction alone = Predict(run.folder, {texts[i]}).texts[0];
+    EXPECT_EQ(all.texts[i].label, alone.label);
+    EXPECT_NEAR(all.texts[i].probability, alone.probability, 1e-5);
+    EXPECT_EQ(all.texts[i].name, all.classes[static_cast<size_t>(alone.label)]);
+    double sum = 0;
+    for (double p : all.texts[i].probabilities) sum += p;
+    EXPECT_NEAR(sum, 1, 1e-12);
+  }
+  EXPECT_THAT(
+      [&] {
+        Predict(run.folder, {"5", "[MAX"});
+      },
+      ThrowsMessage<Error>(HasSubstr("text 2")));
+  EXPECT_THAT(
+      [&] {
+        Predict(run.folder, {"5", "", "6"});
+      },
+      ThrowsMessage<Error>(HasSubstr("text 2 is empty")));
+  EXPECT_TRUE(Predict(run.folder, {}).texts.empty());
+  EXPECT_EQ(SplitLines("a\r\nb\n\nc"), (std::vector<std::string>{"a", "b", "", "c"}));
+}
+
+}  // namespace
+}  // namespace hkt::train
