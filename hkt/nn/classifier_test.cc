@@ -7,7 +7,11 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -237,6 +241,32 @@ TEST_F(ClassifierTest, StartsAtTheNormalsOfTheDesign) {
     EXPECT_NEAR(weight.mean().item<double>(), 0, 5 * 0.02 / std::sqrt(n)) << name;
     EXPECT_GT(weight.select(0, 0).abs().max().item<double>(), 0) << name;  // no row is special
   }
+}
+
+// Pre-norm blocks, final norm, mean, head, written out with the dense layer of nn_test_util.h.
+TEST_F(ClassifierTest, EqualsTheFormulas) {
+  ClassifierOptions o = SmallOptions();
+  Classifier model = MakeModel(o);
+  const at::Tensor ids = Ids(2, 11, 16, 6);
+  const auto parameter = [&](const std::string& name) { return Parameter(*model, name); };
+  const auto norm = [&](const at::Tensor& x, const std::string& name) {
+    return at::layer_norm(x, {8}, parameter(name + ".weight"), parameter(name + ".bias"), 1e-5);
+  };
+  const auto linear = [&](const at::Tensor& x, const std::string& name) {
+    return at::linear(x, parameter(name + ".weight"), parameter(name + ".bias"));
+  };
+  at::Tensor x = at::embedding(parameter("embedding.weight"), ids) +
+                 parameter("position.weight").slice(0, 0, 11);
+  for (const std::string block : {"blocks.0.", "blocks.1."}) {
+    const auto* layer = model->named_modules()[block + "attention"]->as<HktAttentionImpl>();
+    ASSERT_NE(layer, nullptr);
+    x = x + DenseLayer(*layer, norm(x, block + "attention_norm"), RightPyramid(*layer));
+    x = x + linear(at::gelu(linear(norm(x, block + "ffn_norm"), block + "ffn.0")), block + "ffn.1");
+  }
+  const at::Tensor want = linear(norm(x, "final_norm").mean(1), "head");
+  // Sums of at most 12 terms in a chain of some 30 operations on numbers of order 10.
+  EXPECT_TRUE(CompareTensors(model(ids), want,
+                             1e4 * testing::UnitRoundoff(53) * want.abs().max().item<double>()));
 }
 
 TEST_F(ClassifierTest, MorePaddingGivesTheSameLogits) {

@@ -27,7 +27,7 @@ at::Tensor RotaryTable::Turns(int64_t T, int64_t D, const at::TensorOptions& rea
     // The table outlives this call: one made in inference mode could not be saved for a later
     // backward.
     const c10::InferenceMode not_inference(false);
-    const at::NoGradGuard no_grad;
+    const c10::NoGradGuard no_grad;
     // Angles in double: in float the position 1e5 would be off by 0.4 % of a turn.
     const at::TensorOptions cpu_double = at::TensorOptions().dtype(at::kDouble);
     const at::Tensor rates =
