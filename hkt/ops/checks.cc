@@ -1,5 +1,6 @@
 #include "hkt/ops/checks.h"
 
+#include <ATen/autocast_mode.h>
 #include <c10/util/Exception.h>
 
 #include <string>
@@ -16,12 +17,15 @@ void CheckFloating(const at::Tensor& tensor, const std::string& name) {
                    tensor.scalar_type(), "; it must be float32, float64, bfloat16 or float16");
 }
 
-// Same type and device as `like`, whose name is `like_name`.
+// Same type and device as `like`, whose name is `like_name`. Under autocast types may differ:
+// PyTorch's own operators inside cast as their lists say.
 void CheckLike(const at::Tensor& tensor, const std::string& name, const at::Tensor& like,
                const char* like_name) {
-  TORCH_CHECK_TYPE(tensor.scalar_type() == like.scalar_type(), name, " is of type ",
-                   tensor.scalar_type(), "; it must be that of ", like_name, ", ",
-                   like.scalar_type());
+  CheckFloating(tensor, name);
+  TORCH_CHECK_TYPE(tensor.scalar_type() == like.scalar_type() ||
+                       at::autocast::is_autocast_enabled(tensor.device().type()),
+                   name, " is of type ", tensor.scalar_type(), "; it must be that of ", like_name,
+                   ", ", like.scalar_type());
   TORCH_CHECK_VALUE(tensor.device() == like.device(), name, " is on ", tensor.device(),
                     "; it must be on the device of ", like_name, ", ", like.device());
 }

@@ -1,6 +1,7 @@
 // hkt::multiscale_attention and hkt::downsample against the formulas of the specification, written
 // with other operators.
 
+#include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -266,6 +267,37 @@ TEST(DownsampleTest, EmptyInputs) {
     EXPECT_EQ(out.sizes(), (std::vector<int64_t>{B, CeilDiv(T, 2), 4}));
     for (const at::Tensor& gradient : torch::autograd::grad({out.sum()}, c.All()))
       EXPECT_TRUE(gradient.defined());
+  }
+}
+
+// Under autocast products are in bf16, norms, softmax and lambda in fp32, and every gradient has
+// its parameter's type.
+TEST(MultiscaleTest, AutocastCastsInsideAndKeepsGradientsInSinglePrecision) {
+  const auto single = [](const at::Tensor& x) {
+    return x.detach().to(at::kFloat).requires_grad_(true);
+  };
+  const Conv exact = MakeConv(2, 12, 6, 3, 1);
+  const Conv c{single(exact.x),  single(exact.dw), single(exact.db), single(exact.pw),
+               single(exact.pb), single(exact.nw), single(exact.nb)};
+  const at::Tensor want =
+      downsample(exact.x, exact.dw, exact.db, exact.pw, exact.pb, exact.nw, exact.nb, 2);
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  // A bf16 input meets fp32 weights, as behind a bf16 product.
+  const at::Tensor got = downsample(c.x.to(at::kBFloat16), c.dw, c.db, c.pw, c.pb, c.nw, c.nb, 2);
+  const at::Tensor heads = at::linear(c.x, c.pw).view({2, 12, 2, 3}).transpose(1, 2);
+  const at::Tensor level_logits = at::zeros({2, 1}).requires_grad_(true);
+  const at::Tensor mixed = multiscale_attention({heads}, {heads}, heads, level_logits, {}, {}, 2);
+  at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  EXPECT_EQ(heads.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(mixed.scalar_type(), at::kBFloat16);
+  EXPECT_LT(Largest(got.to(at::kDouble) - want), 0.1);  // values of about 3 with 8 bits
+  std::vector<at::Tensor> inputs = c.All();
+  inputs.push_back(level_logits);
+  for (const at::Tensor& gradient :
+       torch::autograd::grad({got.to(at::kFloat).sum() + mixed.to(at::kFloat).sum()}, inputs)) {
+    EXPECT_EQ(gradient.scalar_type(), at::kFloat);
+    EXPECT_TRUE(gradient.isfinite().all().item<bool>());
   }
 }
 
