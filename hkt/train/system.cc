@@ -24,6 +24,12 @@ void TuneAllocator() {
 #endif
 }
 
+void ReleaseFreeMemory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 int64_t PeakMemory() {
   struct rusage usage;
   if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;

@@ -12,6 +12,11 @@ int64_t Threads();
 // to the kernel and fetch it again, page by page, in the next step.
 void TuneAllocator();
 
+// Gives the pages of all free memory back to the kernel. Batches of many lengths leave the heap
+// full of holes of many sizes; glibc below 2.38 seldom fills them with aligned blocks, and a run
+// would grow by megabytes a step.
+void ReleaseFreeMemory();
+
 // Largest resident memory of this process so far, in bytes; 0 where the system does not say.
 int64_t PeakMemory();
 
