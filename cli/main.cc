@@ -5,11 +5,13 @@
 #include <exception>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/subcommand.h"
 #include "hkt/base/error.h"
 #include "hkt/base/version.h"
+#include "hkt/train/system.h"
 
 namespace hkt::cli {
 namespace {
@@ -73,4 +75,7 @@ Subcommand::Subcommand(const char* name, void (*add)(CLI::App& root)) {
 
 }  // namespace hkt::cli
 
-int main(int argc, char** argv) { return hkt::cli::Run(argc, argv); }
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "train") hkt::train::RestartWithoutThreadCache(argv);
+  return hkt::cli::Run(argc, argv);
+}

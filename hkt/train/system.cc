@@ -5,8 +5,11 @@
 #include <malloc.h>
 #endif
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <climits>
+#include <cstdlib>
+#include <string>
 
 namespace hkt::train {
 
@@ -24,9 +27,17 @@ void TuneAllocator() {
 #endif
 }
 
-void ReleaseFreeMemory() {
+void RestartWithoutThreadCache(char** argv) {
 #ifdef __GLIBC__
-  malloc_trim(0);
+  const char* set = std::getenv("GLIBC_TUNABLES");
+  const std::string before = set != nullptr ? set : "";
+  if (before.find("glibc.malloc.tcache_count") != std::string::npos) return;
+  const std::string tunables = (before.empty() ? "" : before + ":") + "glibc.malloc.tcache_count=0";
+  setenv("GLIBC_TUNABLES", tunables.c_str(), 1);
+  execv("/proc/self/exe",
+        argv);  // comes back only when it failed; then the program goes on as it is
+#else
+  static_cast<void>(argv);
 #endif
 }
 

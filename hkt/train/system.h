@@ -12,10 +12,12 @@ int64_t Threads();
 // to the kernel and fetch it again, page by page, in the next step.
 void TuneAllocator();
 
-// Gives the pages of all free memory back to the kernel. Batches of many lengths leave the heap
-// full of holes of many sizes; glibc below 2.38 seldom fills them with aligned blocks, and a run
-// would grow by megabytes a step.
-void ReleaseFreeMemory();
+// Starts the program anew, in the same process, without glibc's per-thread cache, which can only be
+// switched off before a start. The slivers that aligned blocks leave go into that cache and keep
+// freed tensors from merging: with batches of many lengths a training run otherwise grows by
+// megabytes a step. Does nothing the second time, on other C libraries, and where the environment
+// already sets glibc.malloc.tcache_count.
+void RestartWithoutThreadCache(char** argv);
 
 // Largest resident memory of this process so far, in bytes; 0 where the system does not say.
 int64_t PeakMemory();

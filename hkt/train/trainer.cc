@@ -8,7 +8,6 @@
 #include "hkt/io/file.h"
 #include "hkt/io/json_lines.h"
 #include "hkt/train/evaluate.h"
-#include "hkt/train/system.h"
 #include "hkt/train/weights.h"
 
 namespace hkt::train {
@@ -18,9 +17,6 @@ using Json = nlohmann::ordered_json;
 
 // So many steps that are not finite mean that the weights, and not one batch, are at fault.
 constexpr int64_t kMaxSkippedInARow = 20;
-
-// Steps between two calls of ReleaseFreeMemory, which costs a step's page faults.
-constexpr int64_t kReleaseEvery = 32;
 
 TrainObserver& Silent() {
   static TrainObserver observer;
@@ -147,7 +143,6 @@ bool Trainer::DoStep(data::TrainLoader& loader, const ShouldStop& should_stop) {
     p.window_loss += outcome.loss;
     ++p.window_steps;
   }
-  if (p.step % kReleaseEvery == 0) ReleaseFreeMemory();
   if (config_.train.save_every > 0 && p.step % config_.train.save_every == 0) save_due_ = true;
 
   report.progress = &p;
