@@ -70,7 +70,7 @@ void AddEval(CLI::App& root) {
   app->callback([flags] {
     CheckUsage(flags->request.split == "test" || flags->request.split == "validation",
                "--split is '", flags->request.split, "', must be test or validation");
-    CheckUsage(flags->request.batch.value_or(1) >= 1, "--batch is ", *flags->request.batch,
+    CheckUsage(flags->request.batch.value_or(1) >= 1, "--batch is ", flags->request.batch.value_or(0),
                ", must be at least 1");
     CheckUsage(flags->request.threads >= 0, "--threads is ", flags->request.threads,
                ", must be at least 0");
