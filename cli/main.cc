@@ -76,6 +76,8 @@ Subcommand::Subcommand(const char* name, void (*add)(CLI::App& root)) {
 }  // namespace hkt::cli
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "train") hkt::train::RestartWithoutThreadCache(argv);
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  if (command == "train" || command == "eval" || command == "predict")
+    hkt::train::RestartWithoutThreadCache(argv);
   return hkt::cli::Run(argc, argv);
 }

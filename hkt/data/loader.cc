@@ -89,6 +89,9 @@ Plan PlanEvaluation(const Dataset& dataset, int64_t batch) {
   CheckConsistent(dataset);
   std::vector<int64_t> order = AllIndices(dataset);
   SortByLength(dataset, order.begin(), order.end());
+  // Longest first: what a batch frees has room for the next, and memory that does not suffice shows
+  // at once.
+  std::reverse(order.begin(), order.end());
   return Cut(order, batch);
 }
 

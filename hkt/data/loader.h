@@ -32,7 +32,7 @@ struct Position {
 std::vector<std::vector<int64_t>> PlanEpoch(const Dataset& dataset, int64_t batch, uint64_t seed,
                                             int64_t epoch);
 
-// Every sequence once, by length, the last, smaller batch included. Batch::indices say which is
+// Every sequence once, longest first, the last, smaller batch included. Batch::indices say which is
 // which.
 std::vector<std::vector<int64_t>> PlanEvaluation(const Dataset& dataset, int64_t batch);
 

@@ -53,6 +53,21 @@ TEST(PlanTest, EverySequenceOnceWithTheLastPartialBatch) {
   EXPECT_THROW(PlanEpoch(Dataset{}, 0, 1, 0), Error);
 }
 
+TEST(PlanTest, EvaluationBeginsWithTheLongest) {
+  Dataset dataset;
+  Random random({8});
+  for (int i = 0; i < 100; ++i) {
+    dataset.Add(std::vector<uint16_t>(random.Below(50), 1), 0);
+  }
+  int64_t before = 50;
+  for (const auto& batch : PlanEvaluation(dataset, 8)) {
+    for (int64_t index : batch) {
+      EXPECT_LE(dataset.length(index), before);
+      before = dataset.length(index);
+    }
+  }
+}
+
 TEST(PlanTest, PureInSeedAndEpoch) {
   const Dataset dataset = LabelSorted(500);
   EXPECT_EQ(PlanEpoch(dataset, 8, 1, 2), PlanEpoch(dataset, 8, 1, 2));
