@@ -5,6 +5,7 @@
 
 #include "hkt/base/error.h"
 #include "hkt/base/version.h"
+#include "hkt/base/warn.h"
 #include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json.h"
@@ -45,29 +46,32 @@ Json PointToJson(const std::optional<ValidationPoint>& point) {
 TrainSummary TrainRun(const RunRequest& request,
                       const std::function<std::unique_ptr<TrainObserver>(const TrainStart&)>& begin,
                       const ShouldStop& should_stop) {
-  Config resolved = request.config;
-  Resolve(resolved);  // wrong usage is said before any folder is made
-  OpenRun run = OpenRunFolder(request);
-  SetThreads(run.config.train.threads);
+  const Config config = PlanRun(request);
+  SetThreads(config.train.threads);
   TuneAllocator();
-  const auto splits = data::Load(run.config.data, {data::Split::kTrain, data::Split::kValidation});
+  const auto splits = data::Load(config.data, {data::Split::kTrain, data::Split::kValidation});
   const data::Dataset& train = splits.at(data::Split::kTrain);
   const data::Dataset& validation = splits.at(data::Split::kValidation);
 
   // The trainer wants its observer before the observer can know where training stands.
+  struct Early : TrainObserver {
+    void OnWarning(const std::string& message) override { WarnOnce(message); }
+  };
   struct Forward : TrainObserver {
     void OnStep(const StepReport& report) override { to->OnStep(report); }
     void OnEvaluation(const EvaluationReport& report) override { to->OnEvaluation(report); }
     void OnSave(const Progress& progress) override { to->OnSave(progress); }
     void OnWarning(const std::string& message) override { to->OnWarning(message); }
-    std::unique_ptr<TrainObserver> to = std::make_unique<TrainObserver>();
+    std::unique_ptr<TrainObserver> to = std::make_unique<Early>();
   } forward;
-  const data::TaskInfo task = data::Describe(run.config.data);
-  Trainer trainer(run.folder, run.config, task, train, validation, &forward);
+  const data::TaskInfo task = data::Describe(config.data);
+  Model(config, task);  // what cannot be built is said before a folder is made
+  const OpenRun run = OpenRunFolder(request, config);
+  Trainer trainer(run.folder, config, task, train, validation, &forward);
   if (request.resume) trainer.Resume();
   TrainSummary summary{
       .start = {.folder = run.folder,
-                .config = run.config,
+                .config = config,
                 .task = task,
                 .parameters = trainer.model().parameter_count(),
                 .train_samples = train.size(),

@@ -18,48 +18,58 @@ namespace {
 constexpr std::array<std::string_view, 5> kChangeable = {"data", "max_time", "save_every",
                                                          "log_every", "threads"};
 
-OpenRun Resume(const RunRequest& request) {
+Config PlanResume(const RunRequest& request) {
   CheckUsage(!request.out.empty(),
              "--resume needs the folder of the run: hkt train --resume --out DIR");
-  OpenRun run{io::RunFolder(request.out), {}, nullptr};
-  CheckUsage(std::filesystem::exists(run.folder.config()), "nothing to resume in ", request.out,
-             ": there is no ", run.folder.config().string(),
+  const io::RunFolder folder(request.out);
+  CheckUsage(std::filesystem::exists(folder.config()), "nothing to resume in ", request.out,
+             ": there is no ", folder.config().string(),
              "; name the folder of a run, or leave --resume out to start one");
-  run.lock = std::make_unique<io::FolderLock>(run.folder.root());
-  run.config = run.folder.ReadConfig();
+  Config config = folder.ReadConfig();
   std::set<std::string> fixed = request.given, changeable;
   for (std::string_view name : kChangeable) {
     if (fixed.erase(std::string(name)) > 0) changeable.insert(std::string(name));
   }
-  const auto differences = io::Differences(run.config, request.config, fixed);
+  const auto differences = io::Differences(config, request.config, fixed);
   if (!differences.empty()) {
     std::string message = Concat("the run in ", request.out, " has another configuration: ");
     for (size_t i = 0; i < differences.size(); ++i) message += (i ? "; " : "") + differences[i];
     throw UsageError(message +
                      "; leave these out to resume, or start a new run with another --out");
   }
-  io::CopyFields(request.config, changeable, run.config);
-  Resolve(run.config);
-  return run;
+  io::CopyFields(request.config, changeable, config);
+  Resolve(config);
+  return config;
+}
+
+void CheckHoldsNoRun(const io::RunFolder& folder) {
+  CheckUsage(!folder.HoldsRun(), folder.root().string(),
+             " already holds a run; add --resume to continue it, or choose another --out");
 }
 
 }  // namespace
 
-OpenRun OpenRunFolder(const RunRequest& request) {
-  if (request.resume) return Resume(request);
+Config PlanRun(const RunRequest& request) {
+  if (request.resume) return PlanResume(request);
   Config config = request.config;
   Resolve(config);
-  if (!request.out.empty()) {
-    CheckUsage(!io::RunFolder(request.out).HoldsRun(), request.out,
-               " already holds a run; add --resume to continue it, or choose another --out");
-    io::CreateFolders(request.out);
+  if (!request.out.empty()) CheckHoldsNoRun(io::RunFolder(request.out));
+  return config;
+}
+
+OpenRun OpenRunFolder(const RunRequest& request, const Config& planned) {
+  if (request.resume) {
+    return {io::RunFolder(request.out), std::make_unique<io::FolderLock>(request.out)};
   }
-  const std::filesystem::path root =
-      request.out.empty()
-          ? io::CreateNumberedFolder("runs", config.data.task + "-" + config.model.model)
-          : std::filesystem::path(request.out);
-  OpenRun run{io::RunFolder(root), config, std::make_unique<io::FolderLock>(root)};
-  run.folder.WriteConfig(config);
+  std::filesystem::path root = request.out;
+  if (request.out.empty()) {
+    root = io::CreateNumberedFolder("runs", planned.data.task + "-" + planned.model.model);
+  } else {
+    io::CreateFolders(root);
+  }
+  OpenRun run{io::RunFolder(root), std::make_unique<io::FolderLock>(root)};
+  CheckHoldsNoRun(run.folder);  // another process may have been faster
+  run.folder.WriteConfig(planned);
   return run;
 }
 

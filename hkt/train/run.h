@@ -19,18 +19,22 @@ struct RunRequest {
   bool resume = false;
 };
 
-// A run folder, locked for this process, and the resolved configuration to train with.
+// The resolved configuration to train with; writes nothing, so that data and model can be tried
+// before a folder is made. With resume: the configuration is that of the run; fields that were
+// given and differ are one UsageError that lists them, but for those that do not change the result
+// (data, max_time, save_every, log_every, threads), which are taken from the request. UsageErrors
+// too: --resume without --out or without a run in it, and a folder that holds a run without
+// --resume.
+Config PlanRun(const RunRequest& request);
+
+// A run folder, locked for this process.
 struct OpenRun {
   io::RunFolder folder;
-  Config config;
   std::unique_ptr<io::FolderLock> lock;
 };
 
-// A new run: the folder is created and gets its config.json. With resume: the configuration is that
-// of the run; fields that were given and differ are one UsageError that lists them, but for those
-// that do not change the result (data, max_time, save_every, log_every, threads), which are taken
-// from the request. UsageErrors too: --resume without --out or without a run in it, and a folder
-// that holds a run without --resume.
-OpenRun OpenRunFolder(const RunRequest& request);
+// Without resume the folder is created and gets its config.json. Throws Error when another process
+// trains there.
+OpenRun OpenRunFolder(const RunRequest& request, const Config& planned);
 
 }  // namespace hkt::train

@@ -28,13 +28,21 @@ RunRequest Request(const std::filesystem::path& out, bool resume = false) {
   return request;
 }
 
+Config Open(const RunRequest& request) {
+  const Config config = PlanRun(request);
+  OpenRunFolder(request, config);
+  return config;
+}
+
 TEST(RunTest, NewRunStoresItsResolvedConfiguration) {
   const TemporaryFolder folder;
   RunRequest request = Request(folder.path() / "new" / "run");
   request.config.train.lr = 0.5;
-  const OpenRun run = OpenRunFolder(request);
-  EXPECT_EQ(run.config.model.levels, std::optional<int64_t>(3));
-  EXPECT_EQ(io::ToJson(run.folder.ReadConfig()), io::ToJson(run.config));
+  const Config planned = PlanRun(request);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "new"));  // a plan writes nothing
+  const OpenRun run = OpenRunFolder(request, planned);
+  EXPECT_EQ(planned.model.levels, std::optional<int64_t>(3));
+  EXPECT_EQ(io::ToJson(run.folder.ReadConfig()), io::ToJson(planned));
   EXPECT_EQ(run.folder.ReadConfig().train.lr, 0.5);
 }
 
@@ -43,7 +51,7 @@ TEST(RunTest, ResumeTakesTheStoredConfiguration) {
   RunRequest request = Request(folder.path());
   request.config.train.lr = 0.5;
   request.config.train.save_every = 7;
-  OpenRunFolder(request);
+  Open(request);
 
   RunRequest resume = Request(folder.path(), true);
   resume.config.train.log_every =
@@ -51,18 +59,18 @@ TEST(RunTest, ResumeTakesTheStoredConfiguration) {
   resume.config.train.max_time = 60;
   resume.config.train.save_every = 9;
   resume.given = {"max_time", "save_every"};
-  const OpenRun run = OpenRunFolder(resume);
-  EXPECT_EQ(run.config.train.lr, 0.5);
-  EXPECT_EQ(run.config.train.log_every, TrainConfig().log_every);
-  EXPECT_EQ(run.config.train.max_time, 60);
-  EXPECT_EQ(run.config.train.save_every, 9);
+  const Config config = Open(resume);
+  EXPECT_EQ(config.train.lr, 0.5);
+  EXPECT_EQ(config.train.log_every, TrainConfig().log_every);
+  EXPECT_EQ(config.train.max_time, 60);
+  EXPECT_EQ(config.train.save_every, 9);
 }
 
 TEST(RunTest, ResumeListsEveryContradiction) {
   const TemporaryFolder folder;
   RunRequest request = Request(folder.path());
   request.config.train.lr = 0.5;
-  OpenRunFolder(request);
+  Open(request);
 
   RunRequest resume = Request(folder.path(), true);
   resume.config.train.steps = 5;
@@ -70,7 +78,7 @@ TEST(RunTest, ResumeListsEveryContradiction) {
   resume.config.train.threads = 3;
   resume.config.model.model = "hkt";
   resume.given = {"lr", "steps", "levels", "threads", "model"};
-  EXPECT_THAT([&] { OpenRunFolder(resume); },
+  EXPECT_THAT([&] { Open(resume); },
               ThrowsMessage<UsageError>(
                   AllOf(HasSubstr("lr is 0.001, not 0.5"), HasSubstr("steps is 5, not 1000"),
                         HasSubstr("levels is 2, not 3"), Not(HasSubstr("threads")),
@@ -79,25 +87,26 @@ TEST(RunTest, ResumeListsEveryContradiction) {
 
 TEST(RunTest, WrongFolders) {
   const TemporaryFolder folder;
-  EXPECT_THAT([&] { OpenRunFolder(Request("", true)); },
+  EXPECT_THAT([&] { Open(Request("", true)); },
               ThrowsMessage<UsageError>(HasSubstr("--resume needs")));
-  EXPECT_THAT([&] { OpenRunFolder(Request(folder.path() / "none", true)); },
+  EXPECT_THAT([&] { Open(Request(folder.path() / "none", true)); },
               ThrowsMessage<UsageError>(HasSubstr("nothing to resume")));
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "none"));
   io::WriteFileAtomically(folder.path() / "state.safetensors", "");
   EXPECT_THAT(
-      [&] { OpenRunFolder(Request(folder.path())); },
+      [&] { Open(Request(folder.path())); },
       ThrowsMessage<UsageError>(AllOf(HasSubstr("already holds a run"), HasSubstr("--resume"))));
   RunRequest wrong = Request(folder.path() / "wrong");
   wrong.config.train.lr = -1;
-  EXPECT_THROW(OpenRunFolder(wrong), UsageError);
+  EXPECT_THROW(Open(wrong), UsageError);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "wrong"));
 }
 
 TEST(RunTest, OneProcessAFolder) {
   const TemporaryFolder folder;
-  const OpenRun first = OpenRunFolder(Request(folder.path()));
-  EXPECT_THAT([&] { OpenRunFolder(Request(folder.path(), true)); },
+  const RunRequest request = Request(folder.path());
+  const OpenRun first = OpenRunFolder(request, PlanRun(request));
+  EXPECT_THAT([&] { Open(Request(folder.path(), true)); },
               ThrowsMessage<Error>(HasSubstr("another process")));
 }
 

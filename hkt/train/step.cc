@@ -32,7 +32,8 @@ StepOutcome TrainStep::Run(std::span<const data::TensorBatch> micro_batches, int
     const at::Tensor logits = model_.Forward(batch.ids, batch.lengths);
     at::Tensor loss = at::cross_entropy_loss(logits, batch.labels, {}, at::Reduction::Mean);
     if (micro_batches.size() > 1) {
-      loss = loss.mul(static_cast<double>(batch.ids.size(0)) / static_cast<double>(outcome.samples));
+      loss =
+          loss.mul(static_cast<double>(batch.ids.size(0)) / static_cast<double>(outcome.samples));
     }
     loss.backward();
     outcome.loss += loss.item<double>();

@@ -116,6 +116,27 @@ TEST(StepTest, StepThatIsNotFiniteIsSkippedAndTheNextIsNot) {
   EXPECT_TRUE(std::isnan(outcome.loss));
 }
 
+// The gradient alone does not show every loss that is not finite: here it is softmax - 1, all zeros
+// and ones.
+TEST(StepTest, InfiniteLossWithFiniteGradientIsSkipped) {
+  const Config config = TinyConfig();
+  const data::Dataset dataset = TinyData(4, 1);
+  Model model(config, data::Describe(config.data));
+  {
+    const at::NoGradGuard no_grad;
+    for (const auto& [name, parameter] : model.parameters()) {
+      if (name != "head.bias") continue;
+      parameter.fill_(3e38);
+      parameter[dataset.labels[0]] = -3e38;
+    }
+  }
+  TrainStep step(model, config.train);
+  const StepOutcome outcome = step.Run(Batches(dataset, {{0}}), 0);
+  EXPECT_TRUE(std::isinf(outcome.loss));
+  EXPECT_TRUE(std::isfinite(outcome.gradient_norm));
+  EXPECT_EQ(outcome.end, StepOutcome::End::kSkipped);
+}
+
 TEST(StepTest, ClippingLimitsTheNormThatTheOptimizerSees) {
   Config config = TinyConfig();
   config.train.clip = 0.01;

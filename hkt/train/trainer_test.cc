@@ -264,6 +264,25 @@ TEST(TrainerTest, WeightsThatAreNotFiniteNeverReplaceGoodOnes) {
   EXPECT_EQ(run.Open(true)->progress().step, 12);
 }
 
+TEST(TrainerTest, EvaluationThatIsNotFiniteIsNeverTheBest) {
+  TestRun run;
+  run.config.train.steps = 1;
+  auto trainer = run.Open();
+  run.recorder.after_step = [&](int64_t) {  // finite weights whose products are not
+    const at::NoGradGuard no_grad;
+    for (const auto& [name, parameter] : trainer->model().parameters()) {
+      if (name == "head.weight") parameter.fill_(3e38);
+    }
+  };
+  EXPECT_EQ(trainer->Run(), TrainEnd::kFinished);
+  ASSERT_EQ(run.recorder.evaluations.size(), 1u);
+  EXPECT_FALSE(std::isfinite(run.recorder.evaluations[0].point.loss));
+  EXPECT_FALSE(run.recorder.evaluations[0].is_best);
+  EXPECT_FALSE(trainer->progress().best.has_value());
+  EXPECT_FALSE(std::filesystem::exists(run.folder.model()));
+  EXPECT_TRUE(run.Open(/*resume=*/true)->finished());
+}
+
 TEST(TrainerTest, FullDiskIsAWarningAndTheOldStateStays) {
   TestRun straight, full;
   straight.Open()->Run();
