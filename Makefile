@@ -14,14 +14,14 @@ setup-tests:
 
 build: setup  ## the program and the operators: build/release/hkt, build/release/libhkt_ops.so
 	@mkdir -p build && $(CONFIGURE) -DHKT_BUILD_TESTS=OFF $(QUIET)
-	@cmake --build --preset release --target hkt hkt_ops
+	@cmake --build --preset release --parallel $$(nproc) --target hkt hkt_ops
 
 demo: build  ## train HKT and standard attention on generated data and compare them
 	@sh scripts/demo.sh
 
 test: setup-tests  ## every test
 	@mkdir -p build && $(CONFIGURE) -DHKT_BUILD_TESTS=ON $(QUIET)
-	@cmake --build --preset release
+	@cmake --build --preset release --parallel $$(nproc)
 	@ctest --preset release -j 2
 
 check: setup-tests  ## sanitizer builds and what takes longer

@@ -43,6 +43,9 @@ void PrintReport(const Json& report) {
       Percent(report["standard_error"]).c_str(), report["loss"].get<double>(),
       static_cast<long>(report["samples"].get<int64_t>()),
       Percent(report["majority"]["share"]).c_str());
+  if (const auto truncated = report["truncated"].get<int64_t>(); truncated > 0) {
+    std::printf("%ld samples are longer than seq_len and were cut\n", static_cast<long>(truncated));
+  }
   std::printf("by class\n");
   for (const Json& row : report["classes"]) {
     std::printf("  %-12s %8ld samples  recall %-8s  precision %s\n",
@@ -70,8 +73,8 @@ void AddEval(CLI::App& root) {
   app->callback([flags] {
     CheckUsage(flags->request.split == "test" || flags->request.split == "validation",
                "--split is '", flags->request.split, "', must be test or validation");
-    CheckUsage(flags->request.batch.value_or(1) >= 1, "--batch is ", flags->request.batch.value_or(0),
-               ", must be at least 1");
+    CheckUsage(flags->request.batch.value_or(1) >= 1, "--batch is ",
+               flags->request.batch.value_or(0), ", must be at least 1");
     CheckUsage(flags->request.threads >= 0, "--threads is ", flags->request.threads,
                ", must be at least 0");
     const Json report = train::EvaluateRun(flags->request);

@@ -67,9 +67,9 @@ nlohmann::ordered_json Describe() {
 }
 
 void AddInfo(CLI::App& root) {
-  CLI::App* command = root.add_subcommand("info", "Versions, processor, SIMD and threads");
+  CLI::App* command = root.add_subcommand("info", "versions, processor, SIMD and threads");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "one JSON document on standard output");
+  command->add_flag("--json", *json, "one JSON document on stdout");
   command->callback([json] {
     const nlohmann::ordered_json info = Describe();
     if (*json) {

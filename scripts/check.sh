@@ -8,7 +8,7 @@ jobs=$(nproc)
 echo "check: address and undefined-behaviour sanitizers" >&2
 mkdir -p build
 cmake --preset asan-ubsan >build/asan-ubsan.log 2>&1 || { cat build/asan-ubsan.log >&2; exit 1; }
-cmake --build --preset asan-ubsan --target torch_free_tests hkt
+cmake --build --preset asan-ubsan --parallel "$jobs" --target torch_free_tests hkt
 ctest --preset asan-ubsan -LE 'torch|e2e|structure' -j "$jobs"
 
 # LibTorch is not instrumented: containers that cross its border look overflown, and its own statics look leaked.
@@ -17,8 +17,8 @@ program=build/asan-ubsan/hkt
 run=$(mktemp -d)
 trap 'rm -rf "$run"' EXIT
 small="--task listops --preset tiny --batch 8 --eval-every 0 --save-every 10"
-"$program" train $small --steps 20 --max-time 600 --out "$run/hkt" --quiet
-"$program" train --resume --out "$run/hkt" --quiet
+"$program" train $small --steps 20 --max-time 0.01 --out "$run/hkt" --quiet | grep "time is up"
+"$program" train --resume --out "$run/hkt" --quiet --json | grep '"end": "finished"'
 "$program" train $small --model mha --steps 5 --accumulate 2 --out "$run/mha" --quiet
 "$program" eval "$run/hkt" --split validation --json >/dev/null
 "$program" predict "$run/hkt" --text "[MAX 2 9 [MIN 4 7 ] 0 ]"

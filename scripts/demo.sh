@@ -1,9 +1,9 @@
 #!/bin/sh
 # Trains HKT and standard attention (MHA) one after the other on the same generated data and compares them.
-# HKT_DEMO_STEPS sets the number of steps; HKT_DEMO_OUT the folder of the two runs.
+# HKT_DEMO_STEPS sets the number of steps, HKT_DEMO_OUT the folder of the two runs, HKT_PROGRAM the program.
 set -eu
 cd "$(dirname "$0")/.."
-program=build/release/hkt
+program=${HKT_PROGRAM:-build/release/hkt}
 steps=${HKT_DEMO_STEPS:-1500}
 out=${HKT_DEMO_OUT:-runs/demo-$(date +%Y%m%d-%H%M%S)}
 

@@ -22,15 +22,16 @@ print(sys.executable, version, folder, sep="\n")
 PY
 }
 
+format=${1:-}
 if [ -n "${TORCH_PYTHON:-}" ]; then
-  candidates=$TORCH_PYTHON
+  set -- "$TORCH_PYTHON"
 else
-  candidates="python3 $PWD/.venv/bin/python"
+  set -- python3 "$PWD/.venv/bin/python"
 fi
-for python in $candidates; do
+for python in "$@"; do
   command -v "$python" >/dev/null 2>&1 || continue
   if found=$(describe "$python"); then
-    if [ "${1:-}" = --describe ]; then echo "$found"; else echo "$found" | head -n 1; fi
+    if [ "$format" = --describe ]; then echo "$found"; else echo "$found" | head -n 1; fi
     exit 0
   fi
 done

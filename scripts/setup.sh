@@ -21,14 +21,13 @@ need_header() {  # a header in the compiler's folders; the package that has it
 need_command g++ g++
 need_command cmake cmake
 need_command ninja ninja-build
-need_command git git
-need_command ccache ccache
 need_command python3 python3
 need_header CLI/CLI.hpp libcli11-dev
 need_header nlohmann/json.hpp nlohmann-json3-dev
 need_header archive.h libarchive-dev
 need_header xxhash.h libxxhash-dev
 if [ "${1:-}" = --tests ]; then
+  need_command git git
   need_header gtest/gtest.h libgtest-dev
   need_header gmock/gmock.h libgmock-dev
 fi
@@ -41,6 +40,7 @@ elif [ $have_torch = no ]; then
 fi
 
 if [ -n "$missing" ]; then
+  command -v ccache >/dev/null 2>&1 || missing="$missing ccache"  # not needed, but when something is installed anyway
   line="apt-get install -y --no-install-recommends$missing"
   if ! command -v apt-get >/dev/null 2>&1; then
     say "this is no Debian system; with your package manager install what these Debian packages hold, then repeat:$missing"
@@ -70,7 +70,7 @@ if [ $have_torch = no ]; then
     sh scripts/find_torch.sh
   fi
   say "installing PyTorch $torch_version into .venv${TORCH_INDEX_URL:+ from $TORCH_INDEX_URL}"
-  [ -x .venv/bin/python ] || python3 -m venv .venv
+  .venv/bin/python -m pip --version >/dev/null 2>&1 || python3 -m venv --clear .venv
   if ! .venv/bin/python -m pip install --quiet ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} "torch==$torch_version"; then
     say "PyTorch $torch_version could not be installed; set TORCH_INDEX_URL to an index that has it (README, 'PyTorch'), or TORCH_PYTHON to a Python with PyTorch 2.9 or newer"
     exit 1

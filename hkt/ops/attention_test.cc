@@ -101,7 +101,9 @@ TEST(AttentionTest, EqualsEagerForEveryHeadWidthAndGrouping) {
   for (int64_t D : {1, 3, 8, 20, 40, 59, 64, 111, 128, 256}) {
     const AttentionShape shape{
         .H = 2, .Hkv = D % 2 ? 1 : 2, .T = 19, .D = D, .Dv = D % 3 ? D : D + 7, .L = 2};
-    ExpectEqualsEager(shape, MakeInputs(shape, static_cast<uint64_t>(D)), {}, at::kFloat);
+    for (at::ScalarType type : {at::kFloat, at::kDouble}) {
+      ExpectEqualsEager(shape, MakeInputs(shape, static_cast<uint64_t>(D)), {}, type);
+    }
   }
   const AttentionShape wide_value{.B = 2, .H = 6, .Hkv = 3, .T = 13, .D = 3, .Dv = 40, .L = 3};
   ExpectEqualsEager(wide_value, MakeInputs(wide_value, 3),

@@ -116,9 +116,8 @@ void ProgressPrinter::PrintLine(const std::string& line) {
   std::cerr << line << std::endl;
 }
 
-void ProgressPrinter::Finish() {
+ProgressPrinter::~ProgressPrinter() {
   if (bar_shown_) std::cerr << std::endl;
-  bar_shown_ = false;
 }
 
 }  // namespace hkt::train

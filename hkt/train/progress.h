@@ -15,15 +15,13 @@ class ProgressPrinter : public TrainObserver {
 
   // `first_step`: steps that earlier sessions did; the time left is estimated from this one.
   ProgressPrinter(Style style, int64_t steps, int64_t first_step);
+  ~ProgressPrinter() override;  // ends the bar's line, so that others may print
 
   static Style StyleFor(bool quiet);
 
   void OnStep(const StepReport& report) override;
   void OnEvaluation(const EvaluationReport& report) override;
   void OnWarning(const std::string& message) override;
-
-  // Ends the bar's line, so that others may print.
-  void Finish();
 
  private:
   using Clock = std::chrono::steady_clock;

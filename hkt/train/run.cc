@@ -38,6 +38,8 @@ Config PlanResume(const RunRequest& request) {
                      "; leave these out to resume, or start a new run with another --out");
   }
   io::CopyFields(request.config, changeable, config);
+  // A time limit is one of the session that was given it.
+  if (!changeable.contains("max_time")) config.train.max_time = 0;
   Resolve(config);
   return config;
 }

@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 
 // So many steps that are not finite mean that the weights, and not one batch, are at fault.
 constexpr int64_t kMaxSkippedInARow = 20;
+constexpr int64_t kDoubtfulWhenLeaving = 3;
 
 TrainObserver& Silent() {
   static TrainObserver observer;
@@ -89,7 +90,11 @@ TrainEnd Trainer::Run(const ShouldStop& should_stop) {
   data::TrainLoader loader(train_, config_.train.batch, static_cast<uint64_t>(config_.train.seed),
                            progress_.position);
   const auto stop_now = [&](TrainEnd end) {
-    Save(/*is_last=*/false);
+    if (!Save(/*leaving=*/true)) {
+      Warn(Concat("the last ", progress_.skipped_in_a_row,
+                  " steps were not finite and the state was not saved; resuming goes on from the "
+                  "save before them, if there is one"));
+    }
     return end;
   };
   const bool was_finished = finished();
@@ -103,7 +108,7 @@ TrainEnd Trainer::Run(const ShouldStop& should_stop) {
     if (!DoStep(loader, should_stop)) return stop_now(TrainEnd::kStopped);
   }
   if (was_finished) return TrainEnd::kFinished;
-  Check(Save(/*is_last=*/true),
+  Check(Save(/*leaving=*/true, /*is_last=*/true),
         "training ended with weights that are not finite; lower --lr and train again. ",
         folder_.model().string(), " has the best weights before that");
   WriteMetrics({{"kind", "end"},
@@ -194,7 +199,7 @@ bool Trainer::DoEvaluation(const ShouldStop& should_stop) {
   } catch (...) {
     // The steps are good even where their evaluation failed; it is repeated when the run goes on.
     try {
-      Save(/*is_last=*/false);
+      Save(/*leaving=*/true);
     } catch (const Error& error) {
       Warn(error.what());
     }
@@ -228,10 +233,12 @@ void Trainer::Evaluated(const ValidationPoint& point, double seconds) {
   observer_->OnEvaluation(report);
 }
 
-bool Trainer::Save(bool is_last) {
-  // After a step that was not finite the weights may be past saving although no bit of them shows
-  // it: the last good state stays until a good step shows that they are not.
-  if (!AllFinite(model_) || (progress_.skipped_in_a_row > 0 && !is_last)) return false;
+bool Trainer::Save(bool leaving, bool is_last) {
+  // After steps that were not finite the weights may be past saving although no bit of them shows
+  // it: the last good state stays until a good step shows that they are not. But who leaves now
+  // would lose good steps, and one or two bad batches say little about the weights.
+  const int64_t doubtful = leaving ? kDoubtfulWhenLeaving : 1;
+  if (!AllFinite(model_) || (progress_.skipped_in_a_row >= doubtful && !is_last)) return false;
   progress_.elapsed_seconds = Elapsed();
   SaveState(folder_, model_, step_.optimizer(), random_, progress_, fingerprint_);
   save_due_ = false;
@@ -241,7 +248,7 @@ bool Trainer::Save(bool is_last) {
 
 void Trainer::SaveOrWarn() {
   try {
-    Save(/*is_last=*/false);
+    Save(/*leaving=*/false);
   } catch (const Error& error) {
     save_due_ = false;  // again at the next turn, not at every step
     Warn(Concat(error.what(), "; training goes on"));

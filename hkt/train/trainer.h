@@ -44,7 +44,7 @@ class Trainer {
   bool DoEvaluation(const ShouldStop& should_stop);
   void Evaluated(const ValidationPoint& point, double seconds);
   // Saves unless the state is bad; says whether it did. A failure to write is an Error.
-  bool Save(bool is_last);
+  bool Save(bool leaving, bool is_last = false);
   void SaveOrWarn();
   void WriteMetrics(const nlohmann::ordered_json& line);
   void Warn(const std::string& message);

@@ -226,6 +226,24 @@ TEST(TrainerTest, StepsThatAreNotFiniteAreSkippedAndCounted) {
   EXPECT_EQ(io::ReadJsonLines(run.folder.metrics())[8]["loss"], nullptr);
 }
 
+// One or two bad batches say little about the weights: who leaves then keeps the good steps. More
+// do, and it is said.
+TEST(TrainerTest, LeavingAfterSkippedSteps) {
+  for (int64_t skipped : {1, 2, 3}) {
+    TestRun run;
+    run.config.train.save_every = 10;
+    double factor = 1;
+    auto trainer = run.Open();
+    SpoilGradients(*trainer, &factor);
+    run.recorder.after_step = [&](int64_t step) { factor = step >= 15 ? kInfinity : 1; };
+    EXPECT_EQ(trainer->Run([&] { return trainer->progress().step == 15 + skipped; }),
+              TrainEnd::kStopped);
+    const bool kept = skipped < 3;
+    EXPECT_EQ(run.Open(true)->progress().step, kept ? 15 + skipped : 10);
+    EXPECT_EQ(run.recorder.warnings.size(), kept ? 0u : 1u);
+  }
+}
+
 TEST(TrainerTest, TwentyInARowEndTrainingAndKeepTheLastGoodState) {
   TestRun run;
   double factor = 1;

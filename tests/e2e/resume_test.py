@@ -87,7 +87,7 @@ class ResumeTest(unittest.TestCase):
     def test_ten_sigkills_lose_no_more_than_the_steps_since_the_last_save(self):
         folder = os.path.join(self.root, "killed")
         rng = random.Random(7)
-        kills, lost = 0, []
+        kills, restarts, lost = 0, 0, []
         while kills < 10:
             begin_step = state_step(folder)
             process = self.start(folder)
@@ -96,7 +96,12 @@ class ResumeTest(unittest.TestCase):
             time.sleep(rng.uniform(0, 0.02))
             process.kill()
             process.communicate()
-            self.assertEqual(process.returncode, -signal.SIGKILL, "the run ended before it was killed")
+            if process.returncode == 0:  # a busy machine: the run was done before it was killed; from the start
+                shutil.rmtree(folder)
+                restarts += 1
+                self.assertLess(restarts, 10)
+                continue
+            self.assertEqual(process.returncode, -signal.SIGKILL)
             kills += 1
             reached = max(line["step"] for line in metrics(folder))
             saved = state_step(folder)
@@ -135,7 +140,7 @@ class ResumeTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("time is up", done.stdout)
         self.assertGreater(state_step(folder), 0)
-        done = hkt("train", "--resume", "--max-time", "0", "--quiet", "--json", "--out", folder)
+        done = hkt("train", "--resume", "--quiet", "--json", "--out", folder)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["end"], "finished")
         self.assert_same_run(folder)

@@ -82,9 +82,10 @@ class SetupTest(unittest.TestCase):
         (package / "__init__.py").write_text("")
         (package / "version.py").write_text(f"__version__ = '{version}'\n")
         python = shutil.which("python3")
-        self.command(f"python-{version}", f'shift; exec {python} -I -c "import sys; sys.path[:0] = [\'{package.parent}\']; '
+        self.command(f"python {version}",  # a blank in a path is no separator
+                      f'shift; exec {python} -I -c "import sys; sys.path[:0] = [\'{package.parent}\']; '
                      f'sys.argv = sys.argv[1:]; exec(sys.stdin.read())" "$@"')
-        return str(self.bin / f"python-{version}")
+        return str(self.bin / f"python {version}")
 
     def test_the_named_python_is_taken(self):
         done = self.find_torch(TORCH_PYTHON=self.python_with_torch("2.9.1+cu128"))
