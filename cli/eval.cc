@@ -73,16 +73,17 @@ void AddEval(CLI::App& root) {
   app->callback([flags] {
     CheckUsage(flags->request.split == "test" || flags->request.split == "validation",
                "--split is '", flags->request.split, "', must be test or validation");
-    CheckUsage(flags->request.batch.value_or(1) >= 1, "--batch is ",
-               flags->request.batch.value_or(0), ", must be at least 1");
-    CheckUsage(flags->request.threads >= 0, "--threads is ", flags->request.threads,
-               ", must be at least 0");
+    const int64_t batch = flags->request.batch.value_or(1);
+    CheckUsage(batch >= 1 && batch <= kMaxBatch, "--batch is ", batch, ", must be from 1 to ",
+               kMaxBatch);
     const Json report = train::EvaluateRun(flags->request);
     if (flags->json) {
       PrintJson(report);
     } else {
       PrintReport(report);
     }
+    std::fflush(stdout);  // the figures are out even where the folder cannot be written
+    train::WriteEvaluation(flags->request.run, report);
   });
 }
 

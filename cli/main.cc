@@ -1,6 +1,8 @@
 // The program `hkt`: finds the subcommands that registered themselves, parses, runs one, and turns
 // what it throws into an exit status and one line on stderr.
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <exception>
 #include <iostream>
@@ -30,11 +32,27 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kSignalBase = 128;
 
-// The first line only: c10::Error appends a C++ backtrace, which helps no user.
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+// One line whatever a message quotes: control characters are escaped, and a long one loses its
+// middle.
+std::string OneLine(const std::string& text) {
+  constexpr size_t kMost = 2000;
+  std::string line;
+  for (const char c : text) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 32 || byte == 127) {
+      line += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+    } else {
+      line += c;
+    }
+  }
+  if (line.size() > kMost)
+    line = line.substr(0, kMost / 2) + " ... " + line.substr(line.size() - kMost / 2);
+  return line;
+}
 
 int Complain(const std::string& message, int status) {
-  std::cerr << "hkt: error: " << FirstLine(message) << std::endl;
+  std::cerr << "hkt: error: " << OneLine(message) << std::endl;
   return status;
 }
 
@@ -48,9 +66,14 @@ int Run(int argc, char** argv) {
             [](const Entry& a, const Entry& b) { return a.name < b.name; });
   for (const Entry& entry : Registry()) entry.add(app);
   try {
+    const std::string command = argc > 1 ? argv[1] : "";
+    const bool known = std::any_of(Registry().begin(), Registry().end(),
+                                   [&](const Entry& entry) { return entry.name == command; });
+    CheckUsage(known || command.empty() || command[0] == '-', "unknown command '", command,
+               "'; 'hkt --help' lists them");
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+    app.exit(success);
   } catch (const CLI::ParseError& error) {
     return Complain(std::string(error.what()) + " (see 'hkt --help' or 'hkt <command> --help')",
                     kUsage);
@@ -58,6 +81,8 @@ int Run(int argc, char** argv) {
     return Complain(error.what(), kUsage);
   } catch (const SignalExit& stop) {
     return kSignalBase + stop.signal;
+  } catch (const c10::Error& error) {  // without the C++ backtrace, which helps no user
+    return Complain(error.what_without_backtrace(), kFailed);
   } catch (const std::bad_alloc&) {
     return Complain("out of memory; lower --batch, --seq-len or --d-model", kFailed);
   } catch (const std::exception& error) {

@@ -56,7 +56,6 @@ void AddPredict(CLI::App& root) {
   app->add_flag("--json", flags->json,
                 "labels and all probabilities as one JSON document on stdout");
   app->callback([flags] {
-    CheckUsage(flags->threads >= 0, "--threads is ", flags->threads, ", must be at least 0");
     const std::vector<std::string> texts = Texts(*flags);
     train::SetThreads(flags->threads);
     const train::Predictions predictions = train::Predict(io::RunFolder(flags->run), texts);

@@ -84,13 +84,10 @@ void PrintEnd(const train::TrainSummary& summary) {
     std::cout << "this run is finished, there is nothing to do; for a longer one choose another "
                  "--out and --steps\n";
   }
-  if (p.best) {
+  {
     std::cout << "best validation accuracy " << Percent(p.best->accuracy) << " at step "
               << p.best->step << ", loss " << p.best->loss << " (majority class "
               << Percent(summary.majority_share) << ")\n";
-  } else {
-    std::cout << "no evaluation gave a finite loss, so no weights were kept; lower --lr and train "
-                 "again\n";
   }
   if (p.skipped > 0) std::cout << p.skipped << " steps were skipped: loss or gradient not finite\n";
   std::cout << p.step << " steps in " << train::FormatDuration(p.elapsed_seconds) << ", "
@@ -169,6 +166,9 @@ void AddTrain(CLI::App& root) {
   app->callback([app, flags] {
     CollectGivenFlags(*app, &flags->request);
     if (flags->dry_run) {
+      CheckUsage(
+          !flags->request.resume,
+          "--dry-run and --resume exclude each other; give the run's config.json with --config");
       PrintDryRun(*flags);
     } else {
       Train(*flags);

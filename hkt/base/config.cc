@@ -80,6 +80,11 @@ void Resolve(Config& config) {
       problems.push_back(
           Concat("rotary needs an even head width; d_model / heads = ", m.d_model / m.heads));
     }
+    const TrainConfig& t = config.train;
+    if (t.batch * t.accumulate > kMaxStepSamples) {
+      problems.push_back(Concat("batch * accumulate is ", t.batch * t.accumulate,
+                                " sequences a step, must be at most ", kMaxStepSamples));
+    }
     if (m.heads % *m.kv_heads != 0) {
       problems.push_back(Concat("kv_heads is ", *m.kv_heads, ", must divide heads = ", m.heads));
     }

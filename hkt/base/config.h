@@ -21,6 +21,9 @@ struct Limits {
   std::string_view choices = {};  // "a|b|c" for strings; empty: any
 };
 
+constexpr int64_t kMaxBatch = 1 << 16;
+constexpr int64_t kMaxStepSamples = 1 << 20;  // batch times accumulate
+
 constexpr Limits AtLeast(double min) { return {.min = min}; }
 constexpr Limits Above(double min) { return {.min = min, .above_min = true}; }
 constexpr Limits Between(double min, double max) { return {.min = min, .max = max}; }
@@ -118,8 +121,9 @@ struct TrainConfig {
 
   template <class Self, class Visitor>
   static void Visit(Self& c, Visitor&& v) {
-    v("batch", c.batch, "sequences a batch", Between(1, 1 << 16));
-    v("accumulate", c.accumulate, "batches a step, weighted by their samples", Between(1, 1 << 16));
+    v("batch", c.batch, "sequences a batch", Between(1, kMaxBatch));
+    v("accumulate", c.accumulate, "batches a step, weighted by their samples",
+      Between(1, kMaxBatch));
     v("steps", c.steps, "optimizer steps", AtLeast(1));
     v("lr", c.lr, "peak learning rate of AdamW", Above(0));
     v("fusion_lr_scale", c.fusion_lr_scale, "factor on the rate of level and gate logits",

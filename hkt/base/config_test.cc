@@ -68,6 +68,14 @@ TEST(ConfigTest, EveryFieldAtFaultIsNamed) {
   }
 }
 
+TEST(ConfigTest, AStepHasALimit) {
+  Config config;
+  config.train.batch = config.train.accumulate = kMaxBatch;
+  EXPECT_THAT(
+      ProblemsOf(config),
+      HasSubstr("batch * accumulate is 4294967296 sequences a step, must be at most 1048576"));
+}
+
 TEST(ConfigTest, HeadsMustFit) {
   Config config;
   config.model.heads = 3;

@@ -150,6 +150,7 @@ void ReadFromFolder(const std::string& folder, Collector& collector) {
         const std::string path = Concat(part, "/", label, "/", entry.path().filename().string());
         if (!collector.Wants(path)) continue;
         std::ifstream file(entry.path(), std::ios::binary);
+        Check(!entry.is_symlink(), entry.path().string(), ": is a link; put the file itself there");
         Check(entry.is_regular_file() && file.is_open(), entry.path().string(),
               ": cannot be read as a file");
         bytes.resize(collector.max_bytes());

@@ -11,6 +11,7 @@
 #include "hkt/io/config_json.h"
 #include "hkt/io/json.h"
 #include "hkt/io/safetensors.h"
+#include "hkt/train/run.h"
 #include "hkt/train/weights.h"
 
 namespace hkt::train {
@@ -112,25 +113,40 @@ at::Tensor RandomState() {
 }
 
 void SaveState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
-               const at::Tensor& random, const Progress& progress, const std::string& fingerprint) {
+               const at::Tensor& random, const Progress& progress, const Config& config,
+               const std::string& fingerprint) {
   TensorPack pack;
   pack.Add(kModelPrefix, model.parameters());
   pack.Add(kOptimizerPrefix, optimizer.State());
   pack.Add(kRandomPrefix, {{"cpu", random}});
   io::WriteSafetensors(folder.state(), pack.views(),
                        {{io::kVersionKey, std::string(Version())},
+                        {kConfig, io::CompactJson(io::ToJson(config))},
                         {kProgress, io::CompactJson(ToJson(progress))},
                         {kFingerprint, fingerprint}});
 }
 
 Progress LoadState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
-                   const std::string& fingerprint) {
+                   const Config& config, const std::string& fingerprint) {
   const io::SafetensorsFile file(folder.state());
   const std::string name = file.path().string();
   CheckVersionOf(file);
   Check(file.Meta(kFingerprint) == fingerprint, name,
         ": the run began with other data than these; name its data with --data, or start anew with "
         "another --out");
+  // config.json may have been edited since.
+  Config saved;
+  io::FromJson(io::ParseJson<Json>(file.Meta(kConfig), name + ", " + kConfig), saved, name);
+  std::set<std::string> fixed;
+  Config::Visit(saved, [&](std::string_view field, auto&, std::string_view, const Limits&) {
+    if (!ChangeableOnResume().contains(std::string(field))) fixed.emplace(field);
+  });
+  const auto differences = io::Differences(saved, config, fixed);
+  if (!differences.empty()) {
+    std::string message = Concat(folder.config().string(), " is not what the run began with: ");
+    for (size_t i = 0; i < differences.size(); ++i) message += (i ? "; " : "") + differences[i];
+    Fail(message, "; put it back, or start a new run with another --out");
+  }
   const Progress progress =
       ProgressFromJson(io::ParseJson<Json>(file.Meta(kProgress), name + ", " + kProgress), name);
   at::Tensor random = RandomState();

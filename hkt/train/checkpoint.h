@@ -26,12 +26,13 @@ std::string Fingerprint(const data::Dataset& train, const data::Dataset& validat
 // state.safetensors: weights, moments, the generator of dropout, and in the metadata the progress
 // and the fingerprint. `random` is the state of PyTorch's CPU generator before the next step.
 void SaveState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
-               const at::Tensor& random, const Progress& progress, const std::string& fingerprint);
+               const at::Tensor& random, const Progress& progress, const Config& config,
+               const std::string& fingerprint);
 
 // Fills model and optimizer, sets PyTorch's CPU generator. Throws Error where the file is damaged,
 // does not fit the model, was written by a newer version, or the data are others.
 Progress LoadState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
-                   const std::string& fingerprint);
+                   const Config& config, const std::string& fingerprint);
 
 // model.safetensors: the weights under their own names; configuration and validation figures in the
 // metadata.

@@ -84,6 +84,10 @@ TrainSummary TrainRun(const RunRequest& request,
       .majority_share = MajorityShare(validation, static_cast<int64_t>(task.classes.size()))};
   forward.to = begin(summary.start);
   summary.end = trainer.Run(should_stop);
+  Check(summary.end != TrainEnd::kFinished || trainer.progress().best, "no evaluation of ",
+        run.folder.root().string(),
+        " gave a finite loss, so there are no weights; lower --lr or --score-gain and train again "
+        "with another --out");
   summary.progress = trainer.progress();
   summary.peak_memory_bytes = PeakMemory();
   return summary;
@@ -137,8 +141,11 @@ Json EvaluateRun(const EvaluateRequest& request) {
   json.update(ClassificationReport(trained.task, dataset, evaluation->predicted));
   json["labels"] = dataset.labels;
   json["predicted"] = evaluation->predicted;
-  io::WriteFileAtomically(folder.evaluation(), io::PrettyJson(json));
   return json;
+}
+
+void WriteEvaluation(const std::string& run, const Json& report) {
+  io::WriteFileAtomically(io::RunFolder(run).evaluation(), io::PrettyJson(report));
 }
 
 }  // namespace hkt::train

@@ -51,9 +51,10 @@ struct EvaluateRequest {
   int64_t threads = 0;
 };
 
-// Evaluates the best weights of a run on one split, writes eval.json and returns what stands there:
+// Evaluates the best weights of a run on one split and returns what eval.json is to hold:
 // version, run, split, what the weights are, ClassificationReport, loss, and the predicted classes
 // in the split's order.
 nlohmann::ordered_json EvaluateRun(const EvaluateRequest& request);
+void WriteEvaluation(const std::string& run, const nlohmann::ordered_json& report);
 
 }  // namespace hkt::train

@@ -55,9 +55,35 @@ TEST(JobsTest, TrainResumeEvaluate) {
   EXPECT_EQ(report["accuracy"], summary.progress.best->accuracy);
   EXPECT_NEAR(report["loss"].get<double>(), summary.progress.best->loss, 1e-6);
   EXPECT_EQ(report["weights"]["validation"]["step"], summary.progress.best->step);
+  WriteEvaluation(request.out, report);
   EXPECT_EQ(io::ParseJson<nlohmann::ordered_json>(io::ReadFile(folder.path() / "run" / "eval.json"),
                                                   "eval"),
             report);
+}
+
+TEST(JobsTest, ATrainingThatLearnedNothingIsAnError) {
+  const TemporaryFolder folder;
+  RunRequest request = TinyRequest(folder.path() / "run");
+  request.config.model.score_gain = 1e300;  // infinite scores: no step is finite, nor an evaluation
+  EXPECT_THAT(
+      [&] { TrainRun(request, Silent); },
+      ::testing::ThrowsMessage<Error>(::testing::HasSubstr("there are no weights; lower --lr")));
+}
+
+TEST(JobsTest, AnEditedConfigurationIsNotResumed) {
+  const TemporaryFolder folder;
+  RunRequest request = TinyRequest(folder.path() / "run");
+  int steps = 0;
+  TrainRun(request, Silent, [&] { return ++steps > 6; });
+  const io::RunFolder run(request.out);
+  Config config = run.ReadConfig();
+  config.train.lr *= 2;
+  run.WriteConfig(config);
+  request = {.config = {}, .given = {}, .out = request.out, .resume = true};
+  EXPECT_THAT([&] { TrainRun(request, Silent); },
+              ::testing::ThrowsMessage<Error>(::testing::AllOf(
+                  ::testing::HasSubstr("config.json is not what the run began with"),
+                  ::testing::HasSubstr("lr is"))));
 }
 
 TEST(JobsTest, DataThatFailMakeNoFolder) {

@@ -4,7 +4,9 @@
 
 #include <mutex>
 
+#include "hkt/base/error.h"
 #include "hkt/nn/classifier.h"
+#include "hkt/train/system.h"
 
 namespace hkt::train {
 
@@ -13,13 +15,21 @@ struct Model::Impl {
 };
 
 Model::Model(const Config& config, const data::TaskInfo& task) {
+  const nn::ClassifierOptions options = nn::MakeClassifierOptions(
+      config.model, task.vocabulary, task.seq_len, static_cast<int64_t>(task.classes.size()));
+  // Weights, gradients and two moments in fp32; what the activations need comes on top.
+  constexpr double kGiB = 1 << 30;
+  const double needed = 16.0 * static_cast<double>(nn::ParameterCount(options)),
+               there = PhysicalMemory();
+  Check(there == 0 || needed < there, "a model of ", nn::ParameterCount(options),
+        " parameters needs ", needed / kGiB, " GiB to train, and this machine has ", there / kGiB,
+        "; lower --d-model, --layers, --d-ff or --seq-len");
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   {
     const std::lock_guard lock(generator.mutex());
     generator.set_current_seed(static_cast<uint64_t>(config.train.seed));
   }
-  impl_ = std::make_shared<Impl>(Impl{nn::Classifier(nn::MakeClassifierOptions(
-      config.model, task.vocabulary, task.seq_len, static_cast<int64_t>(task.classes.size())))});
+  impl_ = std::make_shared<Impl>(Impl{nn::Classifier(options)});
   for (const auto& item : impl_->module->named_parameters())
     parameters_.emplace_back(item.key(), item.value());
 }

@@ -99,6 +99,11 @@ void ProgressPrinter::OnStep(const StepReport& report) {
 
 void ProgressPrinter::OnEvaluation(const EvaluationReport& report) {
   if (style_ == Style::kQuiet) return;
+  if (!std::isfinite(report.point.loss)) {
+    PrintLine(Format("step %ld/%ld  validation loss is not finite; these weights are not kept",
+                     static_cast<long>(report.point.step), static_cast<long>(steps_)));
+    return;
+  }
   PrintLine(Format("step %ld/%ld  validation accuracy %.2f %%  loss %.4f%s",
                    static_cast<long>(report.point.step), static_cast<long>(steps_),
                    100 * report.point.accuracy, report.point.loss,

@@ -51,7 +51,16 @@ void CheckHoldsNoRun(const io::RunFolder& folder) {
 
 }  // namespace
 
-Config PlanRun(const RunRequest& request) {
+const std::set<std::string>& ChangeableOnResume() {
+  static const std::set<std::string> names(kChangeable.begin(), kChangeable.end());
+  return names;
+}
+
+Config PlanRun(const RunRequest& asked) {
+  RunRequest request = asked;
+  // The run can then be resumed and evaluated from any folder.
+  std::string& data = request.config.data.data;
+  if (!data.empty()) data = std::filesystem::absolute(data).lexically_normal().string();
   if (request.resume) return PlanResume(request);
   Config config = request.config;
   Resolve(config);

@@ -27,6 +27,9 @@ struct RunRequest {
 // --resume.
 Config PlanRun(const RunRequest& request);
 
+// Those fields.
+const std::set<std::string>& ChangeableOnResume();
+
 // A run folder, locked for this process.
 struct OpenRun {
   io::RunFolder folder;

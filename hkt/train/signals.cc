@@ -8,7 +8,7 @@
 namespace hkt::train {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM};
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
 volatile sig_atomic_t received = 0;
 std::array<struct sigaction, kSignals.size()> previous;

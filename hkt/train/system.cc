@@ -7,13 +7,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <string>
+#include <thread>
+
+#include "hkt/base/error.h"
 
 namespace hkt::train {
 
 void SetThreads(int64_t threads) {
+  const int64_t most = std::max<int64_t>(64, 4 * int64_t{std::thread::hardware_concurrency()});
+  CheckUsage(threads >= 0 && threads <= most, "threads is ", threads,
+             ", must be from 0 (PyTorch's own choice) to ", most,
+             " on this machine; set --threads");
   if (threads > 0) at::set_num_threads(static_cast<int>(threads));
 }
 
@@ -39,6 +47,11 @@ void RestartWithoutThreadCache(char** argv) {
 #else
   static_cast<void>(argv);
 #endif
+}
+
+double PhysicalMemory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && size > 0 ? static_cast<double>(pages) * static_cast<double>(size) : 0;
 }
 
 int64_t PeakMemory() {

@@ -4,7 +4,9 @@
 
 namespace hkt::train {
 
-// 0 leaves PyTorch's own choice. To be called before the first operator.
+// 0 leaves PyTorch's own choice. To be called before the first operator. UsageError below 0 and for
+// more threads than the machine could sensibly run (64, or four a hardware thread): they would hang
+// or crash the run-time.
 void SetThreads(int64_t threads);
 int64_t Threads();
 
@@ -18,6 +20,9 @@ void TuneAllocator();
 // megabytes a step. Does nothing the second time, on other C libraries, and where the environment
 // already sets glibc.malloc.tcache_count.
 void RestartWithoutThreadCache(char** argv);
+
+// Memory of the machine in bytes; 0 where the system does not say.
+double PhysicalMemory();
 
 // Largest resident memory of this process so far, in bytes; 0 where the system does not say.
 int64_t PeakMemory();

@@ -7,6 +7,7 @@
 #include "hkt/base/error.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json_lines.h"
+#include "hkt/io/safetensors.h"
 #include "hkt/train/evaluate.h"
 #include "hkt/train/weights.h"
 
@@ -67,13 +68,18 @@ Trainer::Trainer(io::RunFolder folder, const Config& config, const data::TaskInf
 
 void Trainer::Resume() {
   if (std::filesystem::exists(folder_.state())) {
-    progress_ = LoadState(folder_, model_, step_.optimizer(), fingerprint_);
+    progress_ = LoadState(folder_, model_, step_.optimizer(), config_, fingerprint_);
     random_ = RandomState();
     elapsed_before_ = progress_.elapsed_seconds;
   }
-  if (progress_.best && !std::filesystem::exists(folder_.model())) {
-    Warn(Concat(folder_.model().string(), " is gone; the best weights from here on will be kept"));
-    progress_.best.reset();
+  if (progress_.best) {
+    try {
+      io::SafetensorsFile file(folder_.model());  // whole, by its checksum
+    } catch (const Error& error) {
+      Warn(Concat(error.what(), "; the best weights from here on will be kept"));
+      progress_.best.reset();
+      progress_.evaluated_step = -1;  // the weights of the state are the first to be evaluated
+    }
   }
   io::DropLinesAfter(folder_.metrics(), progress_.step);
 }
@@ -97,20 +103,29 @@ TrainEnd Trainer::Run(const ShouldStop& should_stop) {
     }
     return end;
   };
+  const auto time_up = [&] {
+    return config_.train.max_time > 0 && SecondsSince(start_) >= config_.train.max_time;
+  };
   const bool was_finished = finished();
   for (;;) {
     if (EvaluationDue() && !DoEvaluation(should_stop)) return stop_now(TrainEnd::kStopped);
     if (finished()) break;
     if (save_due_) SaveOrWarn();
     if (should_stop && should_stop()) return stop_now(TrainEnd::kStopped);
-    if (config_.train.max_time > 0 && SecondsSince(start_) >= config_.train.max_time)
-      return stop_now(TrainEnd::kTimeUp);
-    if (!DoStep(loader, should_stop)) return stop_now(TrainEnd::kStopped);
+    if (time_up()) return stop_now(TrainEnd::kTimeUp);
+    TrainEnd end = TrainEnd::kStopped;
+    const auto stop = [&] {
+      if (time_up()) end = TrainEnd::kTimeUp;
+      return end == TrainEnd::kTimeUp || (should_stop && should_stop());
+    };
+    if (!DoStep(loader, stop)) return stop_now(end);
   }
   if (was_finished) return TrainEnd::kFinished;
   Check(Save(/*leaving=*/true, /*is_last=*/true),
-        "training ended with weights that are not finite; lower --lr and train again. ",
-        folder_.model().string(), " has the best weights before that");
+        "training ended with weights that are not finite; lower --lr and train again with another "
+        "--out. ",
+        progress_.best ? folder_.model().string() + " has the best weights before that"
+                       : "No weights were kept");
   WriteMetrics({{"kind", "end"},
                 {"step", progress_.step},
                 {"samples", progress_.samples},
@@ -240,7 +255,7 @@ bool Trainer::Save(bool leaving, bool is_last) {
   const int64_t doubtful = leaving ? kDoubtfulWhenLeaving : 1;
   if (!AllFinite(model_) || (progress_.skipped_in_a_row >= doubtful && !is_last)) return false;
   progress_.elapsed_seconds = Elapsed();
-  SaveState(folder_, model_, step_.optimizer(), random_, progress_, fingerprint_);
+  SaveState(folder_, model_, step_.optimizer(), random_, progress_, config_, fingerprint_);
   save_due_ = false;
   observer_->OnSave(progress_);
   return true;

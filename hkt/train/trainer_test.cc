@@ -395,14 +395,29 @@ TEST(TrainerTest, ResumeRefusesOtherDataAndNewerVersions) {
               ThrowsMessage<Error>(HasSubstr("progress of the run is not readable")));
 }
 
+// Gone, cut short or of flipped bits, in the middle of a run or behind its end.
 TEST(TrainerTest, LostBestWeightsAreMadeAgain) {
-  TestRun run;
-  run.Open()->Run([&] { return run.recorder.steps.size() == 30; });
-  std::filesystem::remove(run.folder.model());
-  run.Open(true)->Run();
-  EXPECT_THAT(run.recorder.warnings,
-              ::testing::ElementsAre(HasSubstr("model.safetensors is gone")));
-  EXPECT_TRUE(std::filesystem::exists(run.folder.model()));
+  const std::vector<std::function<void(const std::filesystem::path&)>> losses = {
+      [](const auto& path) { std::filesystem::remove(path); },
+      [](const auto& path) { std::filesystem::resize_file(path, 300); },
+      [](const auto& path) {
+        std::string bytes = io::ReadFile(path);
+        bytes[bytes.size() - 5] ^= 4;
+        io::WriteFileAtomically(path, bytes);
+      },
+  };
+  for (const auto& lose : losses) {
+    for (size_t steps : {size_t{30}, size_t{1000}}) {
+      TestRun run;
+      run.Open()->Run([&] { return run.recorder.steps.size() == steps; });
+      lose(run.folder.model());
+      run.Open(true)->Run();
+      EXPECT_THAT(run.recorder.warnings,
+                  ::testing::ElementsAre(AllOf(HasSubstr("model.safetensors"),
+                                               HasSubstr("best weights from here on"))));
+      EXPECT_NO_THROW(io::SafetensorsFile{run.folder.model()}) << steps;
+    }
+  }
 }
 
 TEST(EvaluateTest, TenSamplesInFoursEachOnceWeightedBySamples) {
