@@ -30,4 +30,7 @@ if(NOT TARGET hkt_torch)  # a project may ask for the package in several of its 
   target_compile_options(hkt_torch INTERFACE "$<BUILD_INTERFACE:-fopenmp>")
   # A CUDA build's libtorch_cpu names CUDA libraries that the linker need not find; they are loaded from their wheels.
   target_link_options(hkt_torch INTERFACE -fopenmp "$<BUILD_INTERFACE:-Wl,--allow-shlib-undefined>")
+# libstdc++ first: PyTorch 2.9's libraries export a copy of std::filesystem of an older compiler, and a program that finds
+# that one first crashes in it.
+target_link_options(hkt_torch INTERFACE "$<BUILD_INTERFACE:-Wl,--push-state,--no-as-needed,-lstdc++,--pop-state>")
 endif()

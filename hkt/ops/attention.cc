@@ -8,6 +8,7 @@
 #include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/logsumexp.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/slice.h>
@@ -99,6 +100,13 @@ at::Tensor AttentionComposite(at::TensorList queries, at::TensorList keys, const
   q = PadLast(q, width);
   k = RepeatHeads(PadLast(k, width), H);
   v = RepeatHeads(PadLast(v, width), H);
+
+  // An empty product, with its gradients: the flash kernel of PyTorch 2.9 divides by the number of
+  // heads.
+  if (q.sym_size(0) == 0 || H == 0 || T == 0) {
+    const at::Tensor empty = at::matmul(at::matmul(q, k.transpose(2, 3)), v);
+    return at::slice_symint(empty, 3, 0, Dv).transpose(1, 2).contiguous().transpose(1, 2);
+  }
 
   // Under the causal mask a valid row sees valid keys only. Without it the padding is masked away;
   // a sequence without any token is given its first key, all zeros by now, so that no row is
