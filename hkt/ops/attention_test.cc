@@ -356,15 +356,6 @@ TEST(AttentionTest, SecondDerivativesAreRefusedNotWrong) {
   EXPECT_THAT(twice, ::testing::ThrowsMessage<std::exception>(HasSubstr("is not implemented")));
 }
 
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "no error";
-}
-
 TEST(AttentionTest, MisuseNamesTheArgument) {
   const AttentionShape shape{.B = 2, .H = 4, .Hkv = 2, .T = 6, .D = 3, .Dv = 3, .L = 2};
   struct Case {

@@ -7,7 +7,9 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "hkt/base/dims.h"
@@ -131,6 +133,16 @@ inline testing::AttentionBound BoundOf(const AttentionShape& shape, const Attent
           .v_max = Largest(inputs.value),
           .d_out_max = Largest(d_out),
           .scale = scale.value_or(1.0 / std::sqrt(static_cast<double>(shape.D)))};
+}
+
+// What a call that must fail says.
+inline std::string MessageOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "no error";
 }
 
 }  // namespace hkt::ops

@@ -301,15 +301,6 @@ TEST(MultiscaleTest, AutocastCastsInsideAndKeepsGradientsInSinglePrecision) {
   }
 }
 
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "no error";
-}
-
 TEST(MultiscaleTest, MisuseNamesTheArgument) {
   Head head = MakeHead(kShape, 7);
   const auto spoilt = [&](const std::function<void(Head&)>& spoil, bool hybrid = true) {
