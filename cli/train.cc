@@ -84,11 +84,9 @@ void PrintEnd(const train::TrainSummary& summary) {
     std::cout << "this run is finished, there is nothing to do; for a longer one choose another "
                  "--out and --steps\n";
   }
-  {
-    std::cout << "best validation accuracy " << Percent(p.best->accuracy) << " at step "
-              << p.best->step << ", loss " << p.best->loss << " (majority class "
-              << Percent(summary.majority_share) << ")\n";
-  }
+  std::cout << "best validation accuracy " << Percent(p.best->accuracy) << " at step "
+            << p.best->step << ", loss " << p.best->loss << " (majority class "
+            << Percent(summary.majority_share) << ")\n";
   if (p.skipped > 0) std::cout << p.skipped << " steps were skipped: loss or gradient not finite\n";
   std::cout << p.step << " steps in " << train::FormatDuration(p.elapsed_seconds) << ", "
             << train::FormatCount(static_cast<int64_t>(static_cast<double>(p.tokens) /

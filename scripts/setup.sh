@@ -12,7 +12,7 @@ say() { echo "setup: $*" >&2; }
 missing=""
 need_command() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
 need_header() {  # a header in the compiler's folders; the package that has it
-  for folder in /usr/include /usr/local/include ${CPATH:+$(echo "$CPATH" | tr : ' ')} ${CONDA_PREFIX:+$CONDA_PREFIX/include}; do
+  for folder in /usr/include /usr/local/include ${CPATH:+$(echo "$CPATH" | tr : ' ')}; do
     [ -e "$folder/$1" ] && return 0
   done
   missing="$missing $2"

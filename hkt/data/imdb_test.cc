@@ -212,5 +212,11 @@ TEST_F(ImdbTest, FolderWithAFolderInPlaceOfAReview) {
   EXPECT_THAT(ProblemOf(folder_.string()), HasSubstr("5_1.txt: cannot be read as a file"));
 }
 
+TEST_F(ImdbTest, FolderWithALinkInPlaceOfAReview) {
+  Unpack(SmallImdb(2));
+  fs::create_symlink("/etc/hostname", folder_ / "aclImdb/train/pos/99_9.txt");
+  EXPECT_THAT(ProblemOf(folder_.string()), HasSubstr("99_9.txt: is a link"));
+}
+
 }  // namespace
 }  // namespace hkt::data::imdb

@@ -5,7 +5,6 @@
 
 #include "hkt/base/error.h"
 #include "hkt/base/version.h"
-#include "hkt/base/warn.h"
 #include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json.h"
@@ -53,21 +52,10 @@ TrainSummary TrainRun(const RunRequest& request,
   const data::Dataset& train = splits.at(data::Split::kTrain);
   const data::Dataset& validation = splits.at(data::Split::kValidation);
 
-  // The trainer wants its observer before the observer can know where training stands.
-  struct Early : TrainObserver {
-    void OnWarning(const std::string& message) override { WarnOnce(message); }
-  };
-  struct Forward : TrainObserver {
-    void OnStep(const StepReport& report) override { to->OnStep(report); }
-    void OnEvaluation(const EvaluationReport& report) override { to->OnEvaluation(report); }
-    void OnSave(const Progress& progress) override { to->OnSave(progress); }
-    void OnWarning(const std::string& message) override { to->OnWarning(message); }
-    std::unique_ptr<TrainObserver> to = std::make_unique<Early>();
-  } forward;
   const data::TaskInfo task = data::Describe(config.data);
-  Model(config, task);  // what cannot be built is said before a folder is made
+  CheckModel(config, task);  // what cannot be built is said before a folder is made
   const OpenRun run = OpenRunFolder(request, config);
-  Trainer trainer(run.folder, config, task, train, validation, &forward);
+  Trainer trainer(run.folder, config, task, train, validation);
   if (request.resume) trainer.Resume();
   TrainSummary summary{
       .start = {.folder = run.folder,
@@ -82,7 +70,8 @@ TrainSummary TrainRun(const RunRequest& request,
                 .finished = trainer.finished()},
       .progress = trainer.progress(),
       .majority_share = MajorityShare(validation, static_cast<int64_t>(task.classes.size()))};
-  forward.to = begin(summary.start);
+  const std::unique_ptr<TrainObserver> observer = begin(summary.start);
+  trainer.Watch(observer.get());
   summary.end = trainer.Run(should_stop);
   Check(summary.end != TrainEnd::kFinished || trainer.progress().best, "no evaluation of ",
         run.folder.root().string(),
@@ -141,6 +130,7 @@ Json EvaluateRun(const EvaluateRequest& request) {
   json.update(ClassificationReport(trained.task, dataset, evaluation->predicted));
   json["labels"] = dataset.labels;
   json["predicted"] = evaluation->predicted;
+  json["probability"] = evaluation->probability;
   return json;
 }
 

@@ -14,7 +14,9 @@ struct Model::Impl {
   nn::Classifier module;
 };
 
-Model::Model(const Config& config, const data::TaskInfo& task) {
+namespace {
+
+nn::ClassifierOptions CheckedOptions(const Config& config, const data::TaskInfo& task) {
   const nn::ClassifierOptions options = nn::MakeClassifierOptions(
       config.model, task.vocabulary, task.seq_len, static_cast<int64_t>(task.classes.size()));
   // Weights, gradients and two moments in fp32; what the activations need comes on top.
@@ -24,6 +26,15 @@ Model::Model(const Config& config, const data::TaskInfo& task) {
   Check(there == 0 || needed < there, "a model of ", nn::ParameterCount(options),
         " parameters needs ", needed / kGiB, " GiB to train, and this machine has ", there / kGiB,
         "; lower --d-model, --layers, --d-ff or --seq-len");
+  return options;
+}
+
+}  // namespace
+
+void CheckModel(const Config& config, const data::TaskInfo& task) { CheckedOptions(config, task); }
+
+Model::Model(const Config& config, const data::TaskInfo& task) {
+  const nn::ClassifierOptions options = CheckedOptions(config, task);
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   {
     const std::lock_guard lock(generator.mutex());

@@ -16,6 +16,11 @@ namespace hkt::train {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
+// Throws what Model's constructor would for a configuration that cannot be built, without building:
+// UsageError for options that do not fit, Error when weights, gradients and moments need more
+// memory than the machine has.
+void CheckModel(const Config& config, const data::TaskInfo& task);
+
 // The classifier (hkt/nn/classifier.h) as training sees it: a function with parameters. The headers
 // of torch::nn cost every file that includes them half a minute of compiling, so only model.cc
 // does. Copies share one module.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hkt/base/error.h"
+#include "hkt/base/warn.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json_lines.h"
 #include "hkt/io/safetensors.h"
@@ -20,8 +21,14 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMaxSkippedInARow = 20;
 constexpr int64_t kDoubtfulWhenLeaving = 3;
 
-TrainObserver& Silent() {
-  static TrainObserver observer;
+// Who nobody watches still warns.
+class WarningsOnly : public TrainObserver {
+ public:
+  void OnWarning(const std::string& message) override { WarnOnce(message); }
+};
+
+TrainObserver& Unwatched() {
+  static WarningsOnly observer;
   return observer;
 }
 
@@ -57,7 +64,7 @@ Trainer::Trainer(io::RunFolder folder, const Config& config, const data::TaskInf
       config_(config),
       train_(train),
       validation_(validation),
-      observer_(observer != nullptr ? observer : &Silent()),
+      observer_(observer != nullptr ? observer : &Unwatched()),
       fingerprint_(Fingerprint(train, validation)),
       model_(Model(config, task)),
       step_(model_, config.train),
@@ -95,30 +102,26 @@ TrainEnd Trainer::Run(const ShouldStop& should_stop) {
   model_.SetTraining(true);
   data::TrainLoader loader(train_, config_.train.batch, static_cast<uint64_t>(config_.train.seed),
                            progress_.position);
-  const auto stop_now = [&](TrainEnd end) {
+  TrainEnd end = TrainEnd::kStopped;
+  const auto stop = [&] {
+    if (config_.train.max_time > 0 && SecondsSince(start_) >= config_.train.max_time)
+      end = TrainEnd::kTimeUp;
+    return end == TrainEnd::kTimeUp || (should_stop && should_stop());
+  };
+  const auto leave = [&] {
     if (!Save(/*leaving=*/true)) {
-      Warn(Concat("the last ", progress_.skipped_in_a_row,
-                  " steps were not finite and the state was not saved; resuming goes on from the "
-                  "save before them, if there is one"));
+      Warn(
+          "the state was not saved, as the last steps left the loss or the weights not finite; "
+          "resuming goes on from the save before them, if there is one");
     }
     return end;
   };
-  const auto time_up = [&] {
-    return config_.train.max_time > 0 && SecondsSince(start_) >= config_.train.max_time;
-  };
   const bool was_finished = finished();
   for (;;) {
-    if (EvaluationDue() && !DoEvaluation(should_stop)) return stop_now(TrainEnd::kStopped);
+    if (EvaluationDue() && !DoEvaluation(stop)) return leave();
     if (finished()) break;
     if (save_due_) SaveOrWarn();
-    if (should_stop && should_stop()) return stop_now(TrainEnd::kStopped);
-    if (time_up()) return stop_now(TrainEnd::kTimeUp);
-    TrainEnd end = TrainEnd::kStopped;
-    const auto stop = [&] {
-      if (time_up()) end = TrainEnd::kTimeUp;
-      return end == TrainEnd::kTimeUp || (should_stop && should_stop());
-    };
-    if (!DoStep(loader, stop)) return stop_now(end);
+    if (stop() || !DoStep(loader, stop)) return leave();
   }
   if (was_finished) return TrainEnd::kFinished;
   Check(Save(/*leaving=*/true, /*is_last=*/true),

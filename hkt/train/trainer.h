@@ -23,6 +23,9 @@ class Trainer {
           const data::Dataset& train, const data::Dataset& validation,
           TrainObserver* observer = nullptr);
 
+  // From here on this one is told; before, and without any, warnings go to WarnOnce.
+  void Watch(TrainObserver* observer) { observer_ = observer; }
+
   // Goes on from state.safetensors; without one (the run was killed before its first save) from the
   // start. Then drops the lines of metrics.jsonl that are to be written again.
   void Resume();

@@ -136,7 +136,7 @@ class ResumeTest(unittest.TestCase):
 
     def test_time_limit_ends_well_and_the_run_goes_on(self):
         folder = os.path.join(self.root, "limited")
-        done = hkt("train", *FLAGS, "--max-time", "0.05", "--out", folder)
+        done = hkt("train", *FLAGS, "--max-time", "0.3", "--out", folder)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("time is up", done.stdout)
         self.assertGreater(state_step(folder), 0)
