@@ -1,12 +1,16 @@
-# hkt_library(<room> [SHARED] [DEPS target...] [TEST_DEPS target...] [TORCH_TESTS file...])
-#   One library a folder, target hkt_<room>, from every .cc of the folder; every *_test.cc becomes a program and a ctest
+# hkt_library(<room> [SHARED] [FOLDER folder] [DEPS target...] [TEST_DEPS target...] [TORCH_TESTS file...])
+#   One library a folder (this one, or FOLDER inside it), target hkt_<room>, from every .cc of the folder; every *_test.cc becomes a program and a ctest
 #   entry of the same name (hkt_test below). *_test_util.cc files are compiled into the tests of the folder only.
 #   TORCH_TESTS are those tests of a room without torch that need it: the adapter of hkt/data.
 function(hkt_library room)
-  cmake_parse_arguments(arg "SHARED" "" "DEPS;TEST_DEPS;TORCH_TESTS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cc)
-  file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
-  file(GLOB utils CONFIGURE_DEPENDS *_test_util.cc)
+  cmake_parse_arguments(arg "SHARED" "FOLDER" "DEPS;TEST_DEPS;TORCH_TESTS" ${ARGN})
+  set(folder "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(arg_FOLDER)
+    string(APPEND folder "/${arg_FOLDER}")
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cc")
+  file(GLOB tests CONFIGURE_DEPENDS "${folder}/*_test.cc")
+  file(GLOB utils CONFIGURE_DEPENDS "${folder}/*_test_util.cc")
   list(REMOVE_ITEM sources ${tests} ${utils} "")
   set(target hkt_${room})
   if("hkt_torch" IN_LIST arg_DEPS AND NOT HKT_WITH_TORCH)
