@@ -119,8 +119,8 @@ at::Tensor WithoutPadding(const at::Tensor& lse, const at::Tensor& valid) {
 
 // ---- PyTorch's fused kernels ---------------------------------------------------------------
 
-// They want one width for queries, keys and values (on CUDA a multiple of 8), as many key heads as
-// queries, and the mask as an addend.
+// They want dense rows of one width for queries, keys and values (on CUDA a multiple of 8), as many
+// key heads as query heads, and the mask as an addend.
 struct Fused {
   at::Tensor q, k, v;   // [B, H, T, width]
   OptionalTensor bias;  // broadcasts to [B, H, T, T]
@@ -138,6 +138,10 @@ at::Tensor RepeatHeads(const at::Tensor& x, int64_t H) {
   return x.unsqueeze(2).expand({B, Hkv, H / Hkv, T, D}).reshape({B, H, T, D});
 }
 
+at::Tensor Dense(const at::Tensor& x) {
+  return x.is_contiguous() || x.transpose(1, 2).is_contiguous() ? x : x.contiguous();
+}
+
 int64_t FusedWidth(const Concatenated& x) {
   const int64_t width = std::max(x.q.size(3), x.v.size(3));
   return x.q.is_cuda() ? CeilDiv(width, 8) * 8 : width;
@@ -145,8 +149,8 @@ int64_t FusedWidth(const Concatenated& x) {
 
 Fused Fuse(const Concatenated& x) {
   const int64_t H = x.q.size(1), width = FusedWidth(x);
-  Fused fused{PadLast(x.q, width), RepeatHeads(PadLast(x.k, width), H),
-              RepeatHeads(PadLast(x.v, width), H), std::nullopt};
+  Fused fused{Dense(PadLast(x.q, width)), Dense(RepeatHeads(PadLast(x.k, width), H)),
+              Dense(RepeatHeads(PadLast(x.v, width), H)), std::nullopt};
   if (!x.mask.defined()) return fused;
   const int64_t B = x.q.size(0), T = x.q.size(2);
   at::Tensor bias =
@@ -224,7 +228,8 @@ FullGradients BackwardFused(const Concatenated& x, Path path, const at::Tensor& 
   const Fused f = Fuse(x);
   const int64_t B = x.q.size(0), H = x.q.size(1), T = x.q.size(2), Hkv = x.k.size(1);
   const int64_t width = f.q.size(3);
-  const at::Tensor o = PadLast(out, width), d_o = PadLast(d_out, width);
+  // The memory-efficient kernel takes the rows of out to lie as in [B, T, H, width] memory.
+  const at::Tensor o = AsRowMemory(PadLast(out, width)), d_o = PadLast(d_out, width);
   // Seeds of a dropout that there is not.
   const auto seed = [&] { return at::zeros({}, x.q.options().dtype(at::kLong)); };
   at::Tensor d_q, d_k, d_v;

@@ -44,7 +44,7 @@ struct Depthwise {
   // What tap a of every position meets, [B, T_l, d].
   at::Tensor Tap(int64_t a) const { return TapOf(padded, a); }
   at::Tensor TapOf(const at::Tensor& rows, int64_t a) const {
-    return rows.slice(1, a, a + (Tl - 1) * stride + 1, stride);
+    return rows.slice(1, a, Tl == 0 ? a : a + (Tl - 1) * stride + 1, stride);
   }
 };
 
