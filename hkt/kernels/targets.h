@@ -3,10 +3,13 @@
 // The SIMD targets that kernels are compiled for, and the choice among them. Include this before
 // any header of Highway. Compiled: AVX-512 (AVX3), AVX2, NEON, and SCALAR, the portable one. Left
 // out, as each costs compile and test time: SSSE3 and SSE4 (x86 processors without AVX2 are older
-// than 2013; SCALAR serves them), AVX3_DL (nothing in it that a float kernel uses).
+// than 2013; SCALAR serves them), AVX3_DL (nothing in it that a float kernel uses). SVE and RVV
+// have vectors without a size, of which no array of accumulators can be made; NEON serves the
+// first.
 
 #ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS \
+  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #endif
 
 #include <cstdint>
