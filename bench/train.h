@@ -10,8 +10,8 @@
 namespace hkt::bench {
 
 struct TrainBenchOptions {
-  // As given to `hkt train`, not resolved. What the arms differ in is set here: model and gates, and
-  // one level for those of one level.
+  // As given to `hkt train`, not resolved. What the arms differ in is set here: model and gates,
+  // and one level for those of one level.
   Config config;
   TimingOptions timing;
 };

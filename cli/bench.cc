@@ -49,8 +49,8 @@ void CheckTiming(const bench::TimingOptions& timing) {
 
 // "name  best ms  median ms (p10 … p90)  calls  GF/s  % of the peak".
 void PrintTimings(const Json& cell) {
-  std::printf("  %-14s %10s %10s %21s %6s %8s %7s %10s\n", "", "best ms", "median ms", "p10 ... p90",
-              "calls", "GFLOP/s", "% peak", "memory MB");
+  std::printf("  %-14s %10s %10s %21s %6s %8s %7s %10s\n", "", "best ms", "median ms",
+              "p10 ... p90", "calls", "GFLOP/s", "% peak", "memory MB");
   const Json none = Json::object();
   const Json& shares = cell.contains("peak_share") ? cell["peak_share"] : none;
   const Json& memory = cell.contains("memory_bytes") ? cell["memory_bytes"] : none;
@@ -60,10 +60,8 @@ void PrintTimings(const Json& cell) {
                 1e3 * timing["median_seconds"].get<double>(),
                 1e3 * timing["p10_seconds"].get<double>(),
                 1e3 * timing["p90_seconds"].get<double>(), timing["calls"].get<long>());
-    if (timing.contains("gflops_best"))
-      std::printf(" %8.1f", timing["gflops_best"].get<double>());
-    if (shares.contains(name))
-      std::printf(" %6.1f%%", 100 * shares[name]["best"].get<double>());
+    if (timing.contains("gflops_best")) std::printf(" %8.1f", timing["gflops_best"].get<double>());
+    if (shares.contains(name)) std::printf(" %6.1f%%", 100 * shares[name]["best"].get<double>());
     if (memory.contains(name) && memory[name].is_number())
       std::printf(" %10.1f", memory[name].get<double>() / 1e6);
     std::printf("\n");
@@ -127,8 +125,9 @@ void AddAttention(CLI::App& bench) {
   app->add_option("--levels", o.levels, "resolutions L")->capture_default_str();
   app->add_option("--stride", o.stride, "downsampling stride s")->capture_default_str();
   app->add_flag("--bidirectional", flags->bidirectional, "without the causal mask");
-  app->add_option("--peer", o.peer,
-                  "a library with hkt_fwd and hkt_bwd (bench/peer.h) as a contender, at one thread");
+  app->add_option(
+      "--peer", o.peer,
+      "a library with hkt_fwd and hkt_bwd (bench/peer.h) as a contender, at one thread");
   AddTimingOptions(*app, o.timing);
   app->add_flag("--json", flags->json, "one JSON document on stdout");
   app->callback([flags] {
