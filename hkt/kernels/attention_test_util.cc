@@ -262,11 +262,14 @@ void ForEachTargetAndPoison(const std::function<void()>& body) {
   });
 }
 
-bool EqualsReference(const AttentionCase& c) {
-  SCOPED_TRACE(c.ToString());
-  const AttentionTensors x = MakeTensors(c);
+bool EqualsReference(const AttentionCase& c, const std::string& repeat) {
+  return EqualsReference(c, MakeTensors(c), repeat);
+}
+
+bool EqualsReference(const AttentionCase& c, const AttentionTensors& x, const std::string& repeat) {
   const Expected expected = RunReference(c, x);
   ForEachTarget([&] {
+    SCOPED_TRACE(Concat(repeat, "HKT_TARGET=", ChosenTarget(), " ", c.ToString()));
     const bool before = ScratchPoison();
     SetScratchPoison(true);
     const Parts poisoned = RunKernels(c, x);

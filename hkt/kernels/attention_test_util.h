@@ -77,7 +77,10 @@ void ForEachTarget(const std::function<void()>& body);
 void ForEachTargetAndPoison(const std::function<void()>& body);
 
 // Forward and backward equal the reference on every target, bit for bit the same with and without
-// poisoned scratch. False, with the failure recorded, if not: a sweep then ends.
-bool EqualsReference(const AttentionCase& c);
+// poisoned scratch. False, with the failure recorded, if not: a sweep then ends. A failure names
+// the case in one line, which begins with `repeat`. `x`: other inputs than MakeTensors(c).
+bool EqualsReference(const AttentionCase& c, const std::string& repeat = "");
+bool EqualsReference(const AttentionCase& c, const AttentionTensors& x,
+                     const std::string& repeat = "");
 
 }  // namespace hkt::kernels
