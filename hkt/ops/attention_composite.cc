@@ -176,7 +176,7 @@ Choice ChoosePath(const Concatenated& x, bool backward) {
   const bool flash = at::globalContext().userEnabledFlashSDP();
   if (x.q.is_cpu()) {
     if (!flash) return {Path::kChunked, "flash attention is switched off"};
-    return {Path::kFlash, Concat(TypeName(x.q.scalar_type()), " has no kernel of hkt")};
+    return {Path::kFlash, WhyNoKernel(x.q.scalar_type())};
   }
   const std::string device = x.q.device().str();
   if (!x.q.is_cuda()) return {Path::kChunked, Concat(device, " has no fused kernel used here")};

@@ -11,6 +11,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include "hkt/base/error.h"
 #include "hkt/ops/causal_conv.h"
 #include "hkt/ops/checks.h"
 #include "hkt/ops/explain.h"
@@ -71,8 +72,9 @@ Forward Recompute(const Depthwise& conv, const at::Tensor& depthwise_bias,
 void ExplainComposite(const char* op, const at::Tensor& x, const at::Tensor& weight,
                       int64_t stride) {
   if (!Explaining()) return;
-  const std::string why = x.is_cpu() ? TypeName(x.scalar_type()) : x.device().str();
-  Explain(op, "composite", why + " has no kernel of hkt", DescribeDownsample(x, weight, stride));
+  const std::string why =
+      x.is_cpu() ? WhyNoKernel(x.scalar_type()) : Concat(x.device().str(), " has no kernel of hkt");
+  Explain(op, "composite", why, DescribeDownsample(x, weight, stride));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "hkt/base/error.h"
+#include "hkt/ops/path.h"
 
 namespace hkt::ops {
 
@@ -56,6 +57,11 @@ std::string DescribeDownsample(const at::Tensor& x, const at::Tensor& depthwise_
   return Concat(TypeName(x.scalar_type()), " on ", x.device().str(), ", weights ",
                 TypeName(depthwise_weight.scalar_type()), ", d=", x.size(2),
                 " k=", depthwise_weight.size(2), " s=", stride);
+}
+
+std::string WhyNoKernel(at::ScalarType type) {
+  return FusedKernels() ? TypeName(type) + " has no kernel of hkt"
+                        : "hkt's kernels are switched off";
 }
 
 }  // namespace hkt::ops

@@ -22,6 +22,9 @@ std::string DescribeAttention(at::TensorList queries, const at::Tensor& value, i
 std::string DescribeDownsample(const at::Tensor& x, const at::Tensor& depthwise_weight,
                                int64_t stride);
 
+// Why a call of this type on the CPU takes no fused kernel.
+std::string WhyNoKernel(at::ScalarType type);
+
 // "float32"
 std::string TypeName(at::ScalarType type);
 

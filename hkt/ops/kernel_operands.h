@@ -5,11 +5,14 @@
 #include <optional>
 
 #include "hkt/kernels/tensor.h"
+#include "hkt/ops/path.h"
 
 namespace hkt::ops {
 
-// The type that kernels take, or nothing: float64 goes through the composite.
+// The type that kernels take, or nothing: float64, and everything where kernels are switched off,
+// goes through the composite.
 inline std::optional<kernels::Type> KernelType(at::ScalarType type) {
+  if (!FusedKernels()) return std::nullopt;
   switch (type) {
     case at::kFloat:
       return kernels::Type::kFloat32;
