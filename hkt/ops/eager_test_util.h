@@ -115,6 +115,44 @@ inline AttentionInputs MakeInputs(const AttentionShape& shape, uint64_t seed,
   return inputs;
 }
 
+// Arguments of one call of hkt::downsample, random and fixed by the seed.
+struct Conv {
+  at::Tensor x, dw, db, pw, pb, nw, nb;
+
+  std::vector<at::Tensor> All() const { return {x, dw, db, pw, pb, nw, nb}; }
+  // x in `type`, the weights in `weights`, or in `type` as well.
+  Conv To(at::ScalarType type, std::optional<at::ScalarType> weights = std::nullopt) const {
+    const auto cast = [&](const at::Tensor& w) {
+      return w.detach().to(weights.value_or(type)).requires_grad_(true);
+    };
+    return {x.detach().to(type).requires_grad_(true),
+            cast(dw),
+            cast(db),
+            cast(pw),
+            cast(pb),
+            cast(nw),
+            cast(nb)};
+  }
+};
+
+inline Conv MakeConv(int64_t B, int64_t T, int64_t d, int64_t k, uint64_t seed) {
+  at::manual_seed(seed);
+  const auto make = [](at::IntArrayRef sizes) {
+    return at::randn(sizes, at::kDouble).requires_grad_(true);
+  };
+  return {make({B, T, d}), make({d, 1, k}), make({d}), make({d, d}),
+          make({d}),       make({d}),       make({d})};
+}
+
+// hkt::downsample from PyTorch's convolutions and norm.
+inline at::Tensor EagerDownsample(const Conv& c, int64_t stride) {
+  const int64_t d = c.x.size(2), k = c.dw.size(2);
+  const at::Tensor padded = at::constant_pad_nd(c.x.transpose(1, 2), {k - 1, 0});
+  const at::Tensor conv = at::conv1d(padded, c.dw, c.db, stride, at::IntArrayRef{0}, 1, d);
+  const at::Tensor mapped = at::conv1d(conv, c.pw.unsqueeze(2), c.pb).transpose(1, 2);
+  return at::gelu(at::layer_norm(mapped, {d}, c.nw, c.nb, 1e-5));
+}
+
 inline std::vector<double> ToDoubles(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous();
   return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
