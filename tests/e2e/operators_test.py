@@ -290,6 +290,13 @@ class ExplainTest(unittest.TestCase):
             f"hkt: attention_forward: composite chunked, as flash attention is switched off: float64 on cpu, {heads}",
         ])
 
+    def test_a_switch_sends_every_call_to_the_composites(self):
+        said = self.explain(HKT_EXPLAIN="1", HKT_FUSED="0")
+        self.assertEqual(len(said), 9)
+        self.assertEqual([line for line in said if "fused" in line], [])
+        self.assertIn("hkt: attention_forward: composite flash, as hkt's kernels are switched off: float32 on cpu, "
+                      "L=1 s=2 H=2 Hkv=2 D=4 Dv=4 causal", said)
+
     def test_silent_unless_asked(self):
         self.assertEqual(self.explain(), [])
 
