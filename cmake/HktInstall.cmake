@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/hkt")
 
 get_property(libraries GLOBAL PROPERTY HKT_LIBRARIES)
-list(REMOVE_ITEM libraries hkt_testing)
+list(REMOVE_ITEM libraries hkt_testing hkt_kernels_reference)  # for tests only
 foreach(library IN LISTS libraries)
   string(REPLACE "hkt_" "" room ${library})
   set_target_properties(${library} PROPERTIES EXPORT_NAME ${room})
