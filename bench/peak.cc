@@ -4,10 +4,13 @@
 #include "bench/peak.h"
 
 #include <ATen/Parallel.h>
+
+// clang-format off: as in hkt/kernels/attention_forward.cc
 #include <hwy/foreach_target.h>
 
 #include "hkt/kernels/targets.h"
 #include "hkt/kernels/tile-inl.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace hkt::bench {

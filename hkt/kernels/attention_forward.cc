@@ -1,11 +1,13 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hkt/kernels/attention_forward.cc"
 
+// clang-format off: what is compiled once a target comes after the loop over targets, and that after
+// the choice of them.
 #include <hwy/foreach_target.h>
 
-#include "hkt/kernels/attention.h"
 #include "hkt/kernels/attention_forward-inl.h"
 #include "hkt/kernels/targets.h"
+// clang-format on
 
 #if HWY_ONCE
 namespace hkt::kernels {
