@@ -5,10 +5,10 @@
 
 #include <ATen/Parallel.h>
 
-// clang-format off: as in hkt/kernels/attention_forward.cc
-#include <hwy/foreach_target.h>
-
+// Which targets, then the loop over them, then what is compiled once a target.
+// clang-format off
 #include "hkt/kernels/targets.h"
+#include <hwy/foreach_target.h>
 #include "hkt/kernels/tile-inl.h"
 // clang-format on
 

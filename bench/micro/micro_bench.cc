@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-// clang-format off: as in hkt/kernels/attention_forward.cc
+// Which targets, then the loop over them, then what is compiled once a target.
+// clang-format off
+#include "hkt/kernels/targets.h"
 #include <hwy/foreach_target.h>
-
 #include "hkt/kernels/pack-inl.h"
 #include "hkt/kernels/softmax-inl.h"
-#include "hkt/kernels/targets.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();

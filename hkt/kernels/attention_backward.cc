@@ -1,12 +1,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hkt/kernels/attention_backward.cc"
 
-// clang-format off: what is compiled once a target comes after the loop over targets, and that after
-// the choice of them.
-#include <hwy/foreach_target.h>
-
-#include "hkt/kernels/attention_backward-inl.h"
+// Which targets, then the loop over them, then what is compiled once a target.
+// clang-format off
 #include "hkt/kernels/targets.h"
+#include <hwy/foreach_target.h>
+#include "hkt/kernels/attention_backward-inl.h"
 // clang-format on
 
 #if HWY_ONCE

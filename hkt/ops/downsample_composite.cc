@@ -108,7 +108,8 @@ std::vector<at::Tensor> DownsampleBackwardComposite(
   const Depthwise conv(x, depthwise_weight, stride, exact);
   const Forward f = Recompute(conv, depthwise_bias, pointwise_weight, pointwise_bias, norm_weight,
                               norm_bias, eps, product);
-  const at::Tensor d_normed = at::gelu_backward(d_out.reshape({-1, d}).to(exact), f.normed);
+  const at::Tensor d_normed =
+      at::gelu_backward(d_out.reshape({-1, d}).contiguous().to(exact), f.normed);
   auto [d_z, d_norm_weight, d_norm_bias] = at::native_layer_norm_backward(
       d_normed, f.z, {d}, f.mean, f.inverse, f.norm_weight, f.norm_bias, {true, true, true});
   const at::Tensor d_z_product = d_z.to(product);

@@ -75,7 +75,8 @@ at::Tensor MultiscaleComposite(at::TensorList queries, at::TensorList keys, cons
     at::Tensor branch = branches[l];
     if (padded)
       branch = ZeroPadding(branch, AsHeads(ValidRows(*lengths, branch.sym_size(2), step)));
-    out = out + RepeatToFull(branch * LevelColumn(shares, l).to(type), step, 2, T);
+    const at::Tensor share = LevelColumn(shares, l).to(type);
+    out = l == 0 ? at::addcmul(out, branch, share) : out + RepeatToFull(branch * share, step, 2, T);
     step = NextStep(step, stride);
   }
   // A coarse position that begins before the end reaches behind it.
