@@ -4,10 +4,13 @@
 #include "bench/peak.h"
 
 #include <ATen/Parallel.h>
-#include <hwy/foreach_target.h>
 
+// Which targets, then the loop over them, then what is compiled once a target.
+// clang-format off
 #include "hkt/kernels/targets.h"
+#include <hwy/foreach_target.h>
 #include "hkt/kernels/tile-inl.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace hkt::bench {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <numbers>
 #include <numeric>
-#include <thread>
 #include <vector>
 
 #include "hkt/kernels/attention.h"
@@ -242,9 +241,7 @@ class BackwardPass {
         Scores(unit, g, range, own);
         KeyGradients(range, own);
         std::atomic<int32_t>& turn = done[g * blocks_ + block];
-        for (int spins = 0; turn.load(std::memory_order_acquire) != strip; ++spins) {
-          if (spins > 100) std::this_thread::yield();
-        }
+        AwaitCount(turn, static_cast<int32_t>(strip));
         QueryGradients(unit, g, range, own, sums + g * sums_floats_, strip == 0);
         // Under the causal mask the strip of the block's last row is its last one.
         const int64_t end = p_.causal ? range.first_row + range.rows : unit.length;

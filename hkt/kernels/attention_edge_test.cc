@@ -153,9 +153,8 @@ TEST(AttentionEdgeTest, HugeNumbersElsewhereChangeNoBitOfTheBackward) {
   }
 }
 
-// Scores around a million, exact in float32 in any order of summation: 3840 (w_j + offset) with
-// integers w_j that are all different. The next best key lies 3840 below, so that the softmax is a
-// maximum.
+// Scores around a million: 3840 (w_j + offset) with integers w_j that are all different. The next
+// best key lies 3840 below, so that the softmax is a maximum, whatever the rounding of a score.
 TEST(AttentionEdgeTest, ScoresOfAMillionPickTheBestKey) {
   for (const Element element : {Element::kFloat32, Element::kBFloat16, Element::kFloat16}) {
     for (const double offset : {0.0, -256.0}) {  // scores up to 1e6, down to -1e6
@@ -169,7 +168,7 @@ TEST(AttentionEdgeTest, ScoresOfAMillionPickTheBestKey) {
         Fill(x.queries[0], 250 * 2, [](int64_t) { return 3840.0; });
         Fill(x.keys[0], 250 * 2, [&](int64_t i) { return i % 2 ? offset : w(i / 2); });
         Fill(x.queries[1], 125 * 2, [](int64_t) { return 0.0; });
-        if (!EqualsReference(c, x)) return;  // that the bounds are wide here is why more follows
+        if (!EqualsReference(c, x)) return;  // bounds grow with the scores, so more follows
         const std::vector<double> v = x.value.Get();
         ForEachTarget([&] {
           const Parts got = RunKernels(c, x);
@@ -178,8 +177,6 @@ TEST(AttentionEdgeTest, ScoresOfAMillionPickTheBestKey) {
             for (int64_t j = 1; j < (causal ? i + 1 : 250); ++j) best = w(j) > w(best) ? j : best;
             for (int64_t d = 0; d < 3; ++d)
               ASSERT_NEAR(got[0].values[i * 3 + d], v[best * 3 + d], 0x1p-22) << "row " << i;
-            const double score = 3840 * (w(best) + offset);
-            ASSERT_NEAR(got[1].values[i], score, 0x1p-22 * std::abs(score)) << "row " << i;
           }
         });
         if (HasFailure()) return;

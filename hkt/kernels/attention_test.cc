@@ -75,9 +75,25 @@ TEST(AttentionKernelTest, EveryHeadWidth) {
     const AttentionCase c{.shape = {.T = 21, .D = 4, .Dv = Dv, .L = 3}, .causal = false};
     if (!EqualsReference(c)) return;
   }
-  // Wide heads over several tiles.
+  // Wide heads over several tiles, which may be narrower there.
   EqualsReference({.shape = {.T = 201, .D = 64, .Dv = 64, .L = 3}});
   EqualsReference({.shape = {.T = 133, .D = 128, .Dv = 256, .L = 3}});
+  for (const int64_t s : {2, 3}) {
+    for (const bool causal : {true, false}) {
+      EqualsReference({.shape = {.T = 290, .D = 3, .Dv = 130, .L = 2, .s = s}, .causal = causal});
+      EqualsReference({.shape = {.T = 270, .D = 136, .Dv = 3, .L = 2, .s = s}, .causal = causal});
+    }
+  }
+}
+
+// So many heads that their packed copies and sums are made in several waves.
+TEST(AttentionKernelTest, ManyHeads) {
+  for (const Element element : {Element::kFloat32, Element::kBFloat16}) {
+    AttentionCase c{.shape = {.B = 20, .H = 20, .Hkv = 20, .T = 3, .D = 250, .Dv = 250, .L = 6},
+                    .element = element};
+    for (int64_t b = 0; b < c.shape.B; ++b) c.lengths.push_back(3 - b % 4);
+    if (!EqualsReference(c)) return;
+  }
 }
 
 TEST(AttentionKernelTest, GroupedHeads) {
@@ -140,6 +156,20 @@ TEST(AttentionKernelTest, ManyLevelsAndLargeStrides) {
   EqualsReference({.shape = {.T = 150, .D = 2, .Dv = 2, .L = kMaxLevels, .s = 2}});
   EqualsReference(
       {.shape = {.T = 5, .D = 2, .Dv = 2, .L = 3, .s = int64_t{1} << 40}, .lengths = {4}});
+}
+
+// At s = 2 tiles begin with a position of every level up to some level, 5 with tiles of 96; then
+// not.
+TEST(AttentionKernelTest, LevelsThatOutgrowTiles) {
+  for (const int64_t L : {5, 6, 7, 9}) {
+    for (const int64_t T : {95, 97, 193, 255, 257, 300}) {
+      AttentionCase c{.shape = {.T = T, .D = 2, .Dv = 2, .L = L}};
+      if (!EqualsReference(c)) return;
+      c.causal = false;
+      c.lengths = {T - 31};
+      if (!EqualsReference(c)) return;
+    }
+  }
 }
 
 TEST(AttentionKernelTest, AnyScale) {

@@ -85,6 +85,16 @@ class DownsampleShape {
     return {buffer, step * width_, width_};
   }
 
+  // Where to put a whole padded row i: in place where it has the same form, else `buffer`, which
+  // Put then brings there.
+  float* Target(const OutputRows& rows, int64_t i, float* buffer) const {
+    const bool in_place = p_.type == Type::kFloat32 && rows.column == 1 && width_ == p_.d;
+    return in_place ? static_cast<float*>(rows.data) + i * rows.row : buffer;
+  }
+  void Put(const OutputRows& rows, int64_t i, const float* target, const float* buffer) const {
+    if (target == buffer) WriteRow(buffer, rows, i, p_.d);
+  }
+
   // Row i of `rows`, padded with zeros, in `target`.
   void ReadPadded(const InputRows& rows, int64_t i, float* target) const {
     const float* source = ReadRow(rows, i, p_.d, target);

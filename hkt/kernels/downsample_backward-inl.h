@@ -228,17 +228,20 @@ class DownsampleBackwardPass {
     const int64_t end = first + owned == shape_.Tl() ? p_.T : (first + owned - 1) * s + 1;
     for (int64_t t = begin; t < end; ++t) {
       const int64_t from = CeilDiv(t, s), to = std::min((t + k - 1) / s, first + n - 1);
-      for (int64_t v = 0; v < shape_.vectors(); ++v) {
-        const float* HWY_RESTRICT column = d_y + VectorAt(v, capacity_);
-        const float* HWY_RESTRICT taps = weights_.taps() + v * kLanes;
-        VF sum = hn::Zero(d);
-        for (int64_t tau = from; tau <= to; ++tau) {
-          const VF w = hn::Load(d, taps + (t - tau * s + k - 1) * width_);
-          sum = hn::MulAdd(w, hn::Load(d, column + (tau - first) * kPanel), sum);
+      const float* HWY_RESTRICT row = d_y + (from - first) * kPanel;
+      const float* HWY_RESTRICT taps = weights_.taps() + (t - from * s + k - 1) * width_;
+      float* HWY_RESTRICT target = shape_.Target(d_x, t, buffer);
+      for (int64_t c = 0; c < width_; c += kPanel, row += capacity_ * kPanel) {
+        VF sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+        const float* HWY_RESTRICT w = taps + c;
+        for (int64_t i = 0; i <= to - from; ++i, w -= s * width_) {
+          sum0 = hn::MulAdd(hn::Load(d, w), hn::Load(d, row + i * kPanel), sum0);
+          sum1 = hn::MulAdd(hn::Load(d, w + kLanes), hn::Load(d, row + i * kPanel + kLanes), sum1);
         }
-        hn::Store(sum, d, buffer + v * kLanes);
+        hn::StoreU(sum0, d, target + c);
+        hn::StoreU(sum1, d, target + c + kLanes);
       }
-      WriteRow(buffer, d_x, t, p_.d);
+      shape_.Put(d_x, t, target, buffer);
     }
   }
 

@@ -56,8 +56,9 @@ class DownsampleForwardPass {
     Convolve(p_, weights_, x, n, capacity_, own + y_, own + z_);
     const OutputRows out = HeadRows(out_, p_.type, b, 0);
     for (int64_t r = 0; r < n; ++r) {
-      NormAndGelu(own + z_ + r * kPanel, own + buffer_);
-      WriteRow(own + buffer_, out, first + r, p_.d);
+      float* target = shape_.Target(out, first + r, own + buffer_);
+      NormAndGelu(own + z_ + r * kPanel, target);
+      shape_.Put(out, first + r, target, own + buffer_);
     }
   }
 
@@ -70,7 +71,7 @@ class DownsampleForwardPass {
       const VF weight = hn::Load(d, weights_.norm_weight() + v * kLanes);
       const VF bias = hn::Load(d, weights_.norm_bias() + v * kLanes);
       const VF norm = hn::Mul(hn::Sub(z, mean), inverse);
-      hn::Store(Gelu(hn::MulAdd(norm, weight, bias)), d, out + v * kLanes);
+      hn::StoreU(Gelu(hn::MulAdd(norm, weight, bias)), d, out + v * kLanes);
     }
   }
 

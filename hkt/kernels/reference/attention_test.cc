@@ -88,6 +88,9 @@ TEST(AttentionReferenceTest, TheNumbersOfTheDocumentation) {
   ExpectNear(output.lse, Times(log2, {2, 3, 3, 4}), "lse");
 
   ExpectNear(m.d_weights, {1, 0, 0, 0, 2, 4, 0, 0, 4, 8, 12, 0, 4, 8, 12, 16}, "dP");
+  Numbers delta;
+  for (int64_t i = 0; i < 4; ++i) delta.push_back(output.out[i] * kExampleDOut[i]);
+  ExpectNear(delta, {1, 3, 8, 12}, "delta");
   ExpectNear(m.d_scores, {0, 0, 0, 0, -0.5, 0.5, 0, 0, -1, 0, 1, 0, -1, -1, 0, 2}, "dS");
   ExpectNear(m.d_level_scores[0], m.d_scores, "dS^(0)");
   ExpectNear(m.d_level_scores[1], {0, 0, -3, 3}, "dS^(1)");

@@ -1,0 +1,496 @@
+#include "hkt/kernels/downsample.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hkt/base/dims.h"
+#include "hkt/base/error.h"
+#include "hkt/base/random.h"
+#include "hkt/kernels/convert.h"
+#include "hkt/kernels/downsample_test_util.h"
+#include "hkt/kernels/reference/downsample.h"
+#include "hkt/kernels/targets.h"
+#include "hkt/testing/compare.h"
+
+namespace hkt::kernels {
+namespace {
+
+using reference::Vector;
+
+constexpr float kEps = 2e-4F;  // not the default
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Where the elements of a tensor [B, T, d] lie.
+enum class Layout { kPlain, kGaps, kTransposed, kReversed, kBroadcast };
+constexpr Layout kInputLayouts[] = {Layout::kPlain, Layout::kGaps, Layout::kTransposed,
+                                    Layout::kReversed, Layout::kBroadcast};
+constexpr int kOutputLayouts = 4;  // the last overlaps itself
+
+// A tensor in memory that holds NaN wherever no element lies, in front and behind included: who
+// reads there spoils the result, who writes there is found out.
+class Tensor {
+ public:
+  Tensor(int64_t B, int64_t T, int64_t d, Type type, Layout layout)
+      : B_(B), T_(T), d_(d), type_(type) {
+    int64_t first = kMargin, size = B * T * d;
+    switch (layout) {
+      case Layout::kPlain:
+        Set(T * d, d, 1);
+        break;
+      case Layout::kGaps:
+        Set(T * (d + 3) + 5, d + 3, 1);
+        first += 1;
+        size = B * batch_;
+        break;
+      case Layout::kTransposed:
+        Set((T + 2) * d, 1, T + 2);
+        size = B * batch_;
+        break;
+      case Layout::kReversed:
+        Set(T * d, -d, 1);
+        first += (T - 1) * d;
+        break;
+      case Layout::kBroadcast:
+        Set(0, d, 1);
+        break;
+    }
+    if (type_ == Type::kFloat32) {
+      floats_.assign(std::max<int64_t>(size, 0) + 2 * kMargin, kNan);
+    } else {
+      halves_.assign(std::max<int64_t>(size, 0) + 2 * kMargin, kNanHalf);
+    }
+    first_ = first;
+  }
+
+  template <class Strided>
+  Strided Of() {
+    Strided strided;
+    strided.data = type_ == Type::kFloat32 ? static_cast<void*>(floats_.data() + first_)
+                                           : static_cast<void*>(halves_.data() + first_);
+    strided.batch = batch_;
+    strided.row = row_;
+    strided.column = column_;
+    return strided;
+  }
+
+  void Put(int64_t b, int64_t t, int64_t c, double value) {
+    const int64_t at = first_ + b * batch_ + t * row_ + c * column_;
+    const float rounded = static_cast<float>(value);
+    if (type_ == Type::kFloat32) {
+      floats_[at] = rounded;
+    } else {
+      halves_[at] = type_ == Type::kBFloat16 ? ToBFloat16(rounded) : ToFloat16(rounded);
+    }
+  }
+  double Get(int64_t b, int64_t t, int64_t c) const { return At(Index(b, t, c)); }
+
+  Tensor& Fill(Random& random, double size) {
+    ForEach([&](int64_t b, int64_t t, int64_t c) { Put(b, t, c, size * Symmetric(random)); });
+    return *this;
+  }
+  static double Symmetric(Random& random) { return 2 * random.Uniform() - 1; }
+
+  Vector Values() const {
+    Vector values;
+    ForEach([&](int64_t b, int64_t t, int64_t c) { values.push_back(Get(b, t, c)); });
+    return values;
+  }
+
+  // Whether everything between, before and behind the elements is as it was.
+  bool OthersUntouched() const {
+    const int64_t n = static_cast<int64_t>(floats_.size() + halves_.size());
+    std::vector<bool> element(n);
+    ForEach([&](int64_t b, int64_t t, int64_t c) { element[Index(b, t, c)] = true; });
+    for (int64_t i = 0; i < n; ++i) {
+      if (!element[i] && !std::isnan(At(i))) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kMargin = 64;
+  static constexpr uint16_t kNanHalf = 0x7FFF;  // NaN in both types
+
+  void Set(int64_t batch, int64_t row, int64_t column) {
+    batch_ = batch;
+    row_ = row;
+    column_ = column;
+  }
+  int64_t Index(int64_t b, int64_t t, int64_t c) const {
+    return first_ + b * batch_ + t * row_ + c * column_;
+  }
+  double At(int64_t i) const {
+    if (type_ == Type::kFloat32) return floats_[i];
+    return type_ == Type::kBFloat16 ? FromBFloat16(halves_[i]) : FromFloat16(halves_[i]);
+  }
+  template <class Run>
+  void ForEach(const Run& run) const {
+    for (int64_t b = 0; b < B_; ++b) {
+      for (int64_t t = 0; t < T_; ++t) {
+        for (int64_t c = 0; c < d_; ++c) run(b, t, c);
+      }
+    }
+  }
+
+  int64_t B_, T_, d_;
+  Type type_;
+  int64_t batch_ = 0, row_ = 0, column_ = 0, first_ = 0;
+  std::vector<float> floats_;
+  std::vector<uint16_t> halves_;
+};
+
+struct Shape {
+  int64_t B = 1, T = 1, d = 8, k = 3, stride = 2;
+  Type type = Type::kFloat32;
+  Layout x = Layout::kPlain, out = Layout::kPlain, d_out = Layout::kPlain, d_x = Layout::kPlain;
+
+  int64_t Tl() const { return CeilDiv(T, stride); }
+  std::string Name() const {
+    return Concat("B = ", B, ", T = ", T, ", d = ", d, ", k = ", k, ", s = ", stride, ", type ",
+                  static_cast<int>(type), ", layouts ", static_cast<int>(x), static_cast<int>(out),
+                  static_cast<int>(d_out), static_cast<int>(d_x), ", target ", ChosenTarget());
+  }
+};
+
+// Every result, widened to double.
+struct Results {
+  Vector out;
+  reference::DownsampleGradients gradients;
+};
+
+constexpr struct {
+  const char* name;
+  Vector reference::DownsampleGradients::*member;
+} kGradients[] = {
+    {"d_x", &reference::DownsampleGradients::x},
+    {"d_depthwise_weight", &reference::DownsampleGradients::depthwise_weight},
+    {"d_depthwise_bias", &reference::DownsampleGradients::depthwise_bias},
+    {"d_pointwise_weight", &reference::DownsampleGradients::pointwise_weight},
+    {"d_pointwise_bias", &reference::DownsampleGradients::pointwise_bias},
+    {"d_norm_weight", &reference::DownsampleGradients::norm_weight},
+    {"d_norm_bias", &reference::DownsampleGradients::norm_bias},
+};
+
+std::vector<float> Floats(Random& random, int64_t n, double size, double around = 0) {
+  std::vector<float> values(n);
+  for (float& value : values) value = static_cast<float>(around + size * Tensor::Symmetric(random));
+  return values;
+}
+
+Vector Widen(const std::vector<float>& values) { return Vector(values.begin(), values.end()); }
+
+// Inputs for one shape. Weights have the sizes that training starts from, so that LayerNorm sees
+// sums of the order of one.
+class Case {
+ public:
+  explicit Case(const Shape& shape, uint64_t seed = 1)
+      : shape_(shape),
+        random_({seed, static_cast<uint64_t>(shape.T), static_cast<uint64_t>(shape.d)}),
+        x_(shape.B, shape.T, shape.d, shape.type, shape.x),
+        d_out_(shape.B, shape.Tl(), shape.d, shape.type, shape.d_out),
+        depthwise_weight_(Floats(random_, shape.d * shape.k, 1)),
+        depthwise_bias_(Floats(random_, shape.d, 0.5)),
+        pointwise_weight_(
+            Floats(random_, shape.d * shape.d, std::sqrt(3 / static_cast<double>(shape.d)))),
+        pointwise_bias_(Floats(random_, shape.d, 0.5)),
+        norm_weight_(Floats(random_, shape.d, 0.5, 1)),
+        norm_bias_(Floats(random_, shape.d, 0.5)) {
+    x_.Fill(random_, 1.5);
+    d_out_.Fill(random_, 1);
+  }
+
+  const Shape& shape() const { return shape_; }
+  Tensor& x() { return x_; }
+
+  DownsampleParams Params() {
+    DownsampleParams p;
+    p.B = shape_.B;
+    p.T = shape_.T;
+    p.d = shape_.d;
+    p.k = shape_.k;
+    p.stride = shape_.stride;
+    p.eps = kEps;
+    p.type = shape_.type;
+    p.x = x_.Of<Input>();
+    p.depthwise_weight = depthwise_weight_.data();
+    p.depthwise_bias = depthwise_bias_.data();
+    p.pointwise_weight = pointwise_weight_.data();
+    p.pointwise_bias = pointwise_bias_.data();
+    p.norm_weight = norm_weight_.data();
+    p.norm_bias = norm_bias_.data();
+    return p;
+  }
+
+  // The kernel's results. Sequence b alone with `alone` >= 0.
+  Results Run(const Parallel& parallel = {}, int64_t alone = -1) {
+    DownsampleParams p = Params();
+    Input d_out = d_out_.Of<Input>();
+    if (alone >= 0) {
+      p.B = 1;
+      p.x = From(p.x, alone);
+      d_out = From(d_out, alone);
+    }
+    const int64_t d = p.d;
+    Tensor out(p.B, shape_.Tl(), d, p.type, shape_.out), d_x(p.B, p.T, d, p.type, shape_.d_x);
+    std::vector<float> weights[] = {Guarded(d * p.k), Guarded(d), Guarded(d * d),
+                                    Guarded(d),       Guarded(d), Guarded(d)};
+    DownsampleForward(p, out.Of<Output>(), parallel);
+    DownsampleBackward(p, d_out,
+                       {d_x.Of<Output>(), weights[0].data(), weights[1].data(), weights[2].data(),
+                        weights[3].data(), weights[4].data(), weights[5].data()},
+                       parallel);
+    EXPECT_TRUE(out.OthersUntouched()) << shape_.Name();
+    EXPECT_TRUE(d_x.OthersUntouched()) << shape_.Name();
+    for (std::vector<float>& gradient : weights) {
+      for (int i = 0; i < kGuard; ++i) {
+        EXPECT_TRUE(std::isnan(gradient.back())) << shape_.Name();
+        gradient.pop_back();
+      }
+    }
+    return {out.Values(),
+            {d_x.Values(), Widen(weights[0]), Widen(weights[1]), Widen(weights[2]),
+             Widen(weights[3]), Widen(weights[4]), Widen(weights[5])}};
+  }
+
+  void ExpectReference(const Parallel& parallel = {}) {
+    reference::Downsample p;
+    p.B = shape_.B;
+    p.T = shape_.T;
+    p.d = shape_.d;
+    p.k = shape_.k;
+    p.stride = shape_.stride;
+    p.eps = kEps;
+    p.x = x_.Values();
+    p.depthwise_weight = Widen(depthwise_weight_);
+    p.depthwise_bias = Widen(depthwise_bias_);
+    p.pointwise_weight = Widen(pointwise_weight_);
+    p.pointwise_bias = Widen(pointwise_bias_);
+    p.norm_weight = Widen(norm_weight_);
+    p.norm_bias = Widen(norm_bias_);
+    const Vector d_out = d_out_.Values();
+    const Results got = Run(parallel);
+    const DownsampleBounds bounds = ErrorBounds(p, d_out, shape_.type);
+    Expect("out", got.out, reference::DownsampleForward(p), bounds.out);
+    const reference::DownsampleGradients want = reference::DownsampleBackward(p, d_out);
+    for (const auto& [name, member] : kGradients)
+      Expect(name, got.gradients.*member, want.*member, bounds.gradients.*member);
+  }
+
+ private:
+  static constexpr int kGuard = 16;
+
+  static std::vector<float> Guarded(int64_t n) { return std::vector<float>(n + kGuard, kNan); }
+
+  Input From(Input tensor, int64_t b) const {
+    tensor.data = static_cast<const char*>(tensor.data) + b * tensor.batch * SizeOf(shape_.type);
+    return tensor;
+  }
+
+  // In units of each element's own bound.
+  void Expect(const char* name, Vector got, Vector want, const Vector& bounds) const {
+    ASSERT_EQ(got.size(), bounds.size()) << name;
+    for (size_t i = 0; i < bounds.size(); ++i) {
+      // A bound of 0, where no term exists, or of NaN allows no difference.
+      const double unit = bounds[i] > 0 ? bounds[i] : std::numeric_limits<double>::min();
+      got[i] /= unit;
+      want[i] /= unit;
+    }
+    const testing::Comparison result = testing::Compare(got, want, 1);
+    EXPECT_TRUE(result.ok) << name << " in units of the bounds, " << shape_.Name() << ": "
+                           << result.message;
+  }
+
+  Shape shape_;
+  Random random_;
+  Tensor x_, d_out_;
+  std::vector<float> depthwise_weight_, depthwise_bias_, pointwise_weight_, pointwise_bias_,
+      norm_weight_, norm_bias_;
+};
+
+void ExpectSameBits(const Results& got, const Results& want, const std::string& what) {
+  const testing::Comparison out = testing::CompareBits(got.out, want.out);
+  EXPECT_TRUE(out.ok) << "out, " << what << ": " << out.message;
+  for (const auto& [name, member] : kGradients) {
+    const testing::Comparison result =
+        testing::CompareBits(got.gradients.*member, want.gradients.*member);
+    EXPECT_TRUE(result.ok) << name << ", " << what << ": " << result.message;
+  }
+}
+
+// On every target, with scratch memory full of NaN.
+class Downsample : public ::testing::TestWithParam<std::string> {
+ protected:
+  Downsample() {
+    SetTarget(GetParam());
+    SetScratchPoison(true);
+  }
+  ~Downsample() override {
+    SetTarget("");
+    SetScratchPoison(false);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Target, Downsample, ::testing::ValuesIn(UsableTargets()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(Downsample, EqualsReferenceAtEveryWidth) {
+  for (const int64_t d : {1, 2, 3, 8, 15, 16, 17, 20, 32, 48, 59, 64, 65, 100, 128})
+    Case({.B = 2, .T = 23, .d = d}).ExpectReference();
+}
+
+TEST_P(Downsample, EqualsReferenceAtEveryKernelAndStride) {
+  for (const int64_t k : {1, 2, 3, 4, 5, 6, 9, 30}) {
+    for (const int64_t stride : {1, 2, 3, 4, 5, 7, 40}) {
+      for (const int64_t T : {29, 41})
+        Case({.B = 1, .T = T, .d = 16, .k = k, .stride = stride}).ExpectReference();
+    }
+  }
+}
+
+TEST_P(Downsample, EqualsReferenceAtEveryLength) {
+  for (int64_t T = 1; T <= 40; ++T) Case({.B = 2, .T = T, .d = 4}).ExpectReference();
+  // Around one and two blocks of the forward (96 outputs) and of the backward pass (95 and 94).
+  for (const int64_t T : {187, 188, 189, 190, 191, 192, 193, 194, 379, 380, 381, 382, 383, 385})
+    Case({.B = 1, .T = T, .d = 4}).ExpectReference();
+  for (const int64_t T : {93, 94, 95, 96, 97, 188, 189})
+    Case({.B = 1, .T = T, .d = 4, .stride = 1}).ExpectReference();
+}
+
+TEST_P(Downsample, EqualsReferenceInSeveralGroups) {
+  // More than 1024 rows of output, in more than one group of weight gradients.
+  Case({.B = 3, .T = 900, .d = 8}).ExpectReference();
+  Case({.B = 700, .T = 3, .d = 4}).ExpectReference();
+  Case({.B = 1, .T = 600, .d = 3, .k = 100, .stride = 1}).ExpectReference();  // a wide halo
+}
+
+TEST_P(Downsample, EqualsReferenceWithoutPoison) {
+  SetScratchPoison(false);
+  Case({.B = 2, .T = 201, .d = 20}).ExpectReference();
+}
+
+TEST_P(Downsample, EqualsReferenceInEveryTypeAndLayout) {
+  for (const Type type : {Type::kFloat32, Type::kBFloat16, Type::kFloat16}) {
+    for (const Layout layout : kInputLayouts) {
+      const Layout out = layout == Layout::kBroadcast ? Layout::kPlain : layout;
+      Case({2, 37, 5, 3, 2, type, layout, out, layout, out}).ExpectReference();
+      // Rows of whole vectors, in blocks that begin after the first token: the path without copies.
+      Case({2, 207, 32, 3, 2, type, layout, out, layout, out}).ExpectReference();
+    }
+  }
+}
+
+TEST_P(Downsample, EqualsReferenceAtRandom) {
+  Random random({5});
+  for (uint64_t i = 0; i < 200; ++i) {
+    Shape shape{.B = random.Between(1, 3),
+                .T = random.Between(1, 60),
+                .d = random.Between(1, 70),
+                .k = random.Between(1, 7),
+                .stride = random.Between(1, 5),
+                .type = static_cast<Type>(random.Below(3)),
+                .x = kInputLayouts[random.Below(5)],
+                .out = static_cast<Layout>(random.Below(kOutputLayouts)),
+                .d_out = kInputLayouts[random.Below(5)],
+                .d_x = static_cast<Layout>(random.Below(kOutputLayouts))};
+    Case(shape, i).ExpectReference();
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(Downsample, SameBitsForEveryNumberOfWorkers) {
+  const auto reversed = [](int64_t count, const std::function<void(int64_t)>& body) {
+    for (int64_t worker = count; worker-- > 0;) body(worker);
+  };
+  const auto threads = [](int64_t count, const std::function<void(int64_t)>& body) {
+    std::vector<std::thread> running;
+    for (int64_t worker = 0; worker < count; ++worker) running.emplace_back(body, worker);
+    for (std::thread& thread : running) thread.join();
+  };
+  for (const Shape& shape : {Shape{.B = 5, .T = 431, .d = 20}, Shape{.B = 2, .T = 1300, .d = 33},
+                             Shape{.B = 1, .T = 1, .d = 3}}) {
+    Case test(shape);
+    const Results want = test.Run();
+    for (const int64_t workers : {1, 2, 3, 7, 500}) {
+      const std::string name = Concat(workers, " workers, ", shape.Name());
+      ExpectSameBits(test.Run({.workers = workers}), want, "serial, " + name);
+      ExpectSameBits(test.Run({workers, reversed}), want, "reversed, " + name);
+      ExpectSameBits(test.Run({workers, threads}), want, "threads, " + name);
+    }
+  }
+}
+
+TEST_P(Downsample, SequenceAloneHasTheSameBits) {
+  for (const int64_t d : {20, 32}) {
+    Case test({.B = 7, .T = 205, .d = d});
+    const Results together = test.Run();
+    for (int64_t b = 0; b < 7; ++b) {
+      const Results alone = test.Run({}, b);
+      const auto of = [b](const Vector& all) {
+        const auto size = static_cast<int64_t>(all.size()) / 7;
+        return Vector(all.begin() + b * size, all.begin() + (b + 1) * size);
+      };
+      EXPECT_TRUE(testing::CompareBits(alone.out, of(together.out)).ok);
+      EXPECT_TRUE(testing::CompareBits(alone.gradients.x, of(together.gradients.x)).ok);
+    }
+  }
+}
+
+TEST_P(Downsample, NanStaysWhereItsTokenIsRead) {
+  for (const int64_t stride : {1, 2, 4}) {
+    for (const int64_t token : {0, 5, 250, 388, 399}) {
+      Case test({.B = 2, .T = 400, .d = 32, .stride = stride});
+      const Results clean = test.Run();
+      test.x().Put(1, token, 3, kNan);
+      const Results got = test.Run();
+      const int64_t Tl = test.shape().Tl(), d = 32;
+      const auto reads = [&](int64_t b, int64_t tau) {
+        return b == 1 && tau * stride - 2 <= token && token <= tau * stride;
+      };
+      for (int64_t b = 0; b < 2; ++b) {
+        for (int64_t tau = 0; tau < Tl; ++tau) {
+          for (int64_t c = 0; c < d; ++c) {
+            const int64_t i = (b * Tl + tau) * d + c;
+            if (reads(b, tau)) {
+              ASSERT_TRUE(std::isnan(got.out[i])) << token << ' ' << tau << ' ' << c;
+            } else {
+              ASSERT_EQ(got.out[i], clean.out[i]) << token << ' ' << tau << ' ' << c;
+            }
+          }
+        }
+        for (int64_t t = 0; t < 400; ++t) {
+          bool spoiled = false;  // an output that reads the token reads t too
+          for (int64_t tau = CeilDiv(t, stride); tau < Tl && tau * stride - 2 <= t; ++tau)
+            spoiled = spoiled || reads(b, tau);
+          for (int64_t c = 0; c < d; ++c) {
+            const int64_t i = (b * 400 + t) * d + c;
+            if (spoiled) {
+              ASSERT_TRUE(std::isnan(got.gradients.x[i])) << token << ' ' << t << ' ' << c;
+            } else {
+              ASSERT_EQ(got.gradients.x[i], clean.gradients.x[i]) << token << ' ' << t;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Downsample, NothingInGivesZeroGradients) {
+  for (const Shape& shape : {Shape{.B = 0, .T = 9}, Shape{.B = 3, .T = 0}}) {
+    const Results got = Case(shape).Run();
+    EXPECT_TRUE(got.out.empty() && got.gradients.x.empty());
+    for (const auto& [name, member] : kGradients) {
+      for (const double value : got.gradients.*member) EXPECT_EQ(value, 0) << name;
+    }
+    EXPECT_EQ(got.gradients.pointwise_weight.size(), 64);
+  }
+}
+
+}  // namespace
+}  // namespace hkt::kernels
