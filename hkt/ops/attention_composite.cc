@@ -10,15 +10,11 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -29,6 +25,7 @@
 
 #include "hkt/base/dims.h"
 #include "hkt/base/error.h"
+#include "hkt/ops/attention_chunked.h"
 #include "hkt/ops/causal_conv.h"
 #include "hkt/ops/checks.h"
 #include "hkt/ops/explain.h"
@@ -41,20 +38,6 @@ namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// The concatenated form: with the coarse rows repeated to full resolution, sum_l Q^(l)[i/s^l] .
-// K^(l)[j/s^l] is one inner product of width L*D. Padding is selected away, so that NaN there meets
-// no arithmetic.
-struct Concatenated {
-  at::Tensor q;      // [B, H, T, L*D]
-  at::Tensor k;      // [B, Hkv, T, L*D]
-  at::Tensor v;      // [B, Hkv, T, Dv]
-  at::Tensor valid;  // [B, 1, T, 1], or undefined: every row
-  at::Tensor mask;   // [B, 1, 1, T], true where a key takes part; undefined where causality or
-                     // nothing decides
-  bool causal;
-  double scale;
-};
 
 Concatenated Concatenate(at::TensorList queries, at::TensorList keys, const at::Tensor& value,
                          int64_t stride, std::optional<double> scale, bool causal,
@@ -117,8 +100,6 @@ at::Tensor WithoutPadding(const at::Tensor& lse, const at::Tensor& valid) {
   return valid.defined() ? at::where(valid.squeeze(3), lse, kInfinity) : lse;
 }
 
-// ---- PyTorch's fused kernels ---------------------------------------------------------------
-
 // They want dense rows of one width for queries, keys and values (on CUDA a multiple of 8), as many
 // key heads as query heads, and the mask as an addend.
 struct Fused {
@@ -168,6 +149,7 @@ enum class Path { kChunked, kFlash, kEfficient };
 struct Choice {
   Path path;
   std::string why;
+  Fused fused = {};  // unless rows go in chunks
 };
 
 Choice ChoosePath(const Concatenated& x, bool backward) {
@@ -176,7 +158,7 @@ Choice ChoosePath(const Concatenated& x, bool backward) {
   const bool flash = at::globalContext().userEnabledFlashSDP();
   if (x.q.is_cpu()) {
     if (!flash) return {Path::kChunked, "flash attention is switched off"};
-    return {Path::kFlash, WhyNoKernel(x.q.scalar_type())};
+    return {Path::kFlash, WhyNoKernel(x.q.scalar_type()), Fuse(x)};
   }
   const std::string device = x.q.device().str();
   if (!x.q.is_cuda()) return {Path::kChunked, Concat(device, " has no fused kernel used here")};
@@ -189,21 +171,21 @@ Choice ChoosePath(const Concatenated& x, bool backward) {
     // None is left when the caller switched off what would take the call; rows in chunks will.
   }
   const std::string found = Concat(device, " has a kernel for it");
-  if (choice == at::SDPBackend::efficient_attention) return {Path::kEfficient, found};
+  if (choice == at::SDPBackend::efficient_attention) return {Path::kEfficient, found, fused};
   // cuDNN's kernel is not called; where it would be chosen the others take the call as well. Some
   // processors have no flash backward above a width of 192.
   const bool wide = fused.q.size(3) > (backward ? 192 : 256);
   if (choice == at::SDPBackend::flash_attention || choice == at::SDPBackend::cudnn_attention) {
-    if (flash && !wide && !fused.bias) return {Path::kFlash, found};
-    if (at::globalContext().userEnabledMemEfficientSDP()) return {Path::kEfficient, found};
+    if (flash && !wide && !fused.bias) return {Path::kFlash, found, fused};
+    if (at::globalContext().userEnabledMemEfficientSDP()) return {Path::kEfficient, found, fused};
   }
   return {Path::kChunked, "none of PyTorch's fused kernels takes it"};
 }
 
-std::tuple<at::Tensor, at::Tensor> ForwardFused(const Concatenated& x, Path path) {
-  const Fused f = Fuse(x);
+std::tuple<at::Tensor, at::Tensor> ForwardFused(const Concatenated& x, const Choice& choice) {
+  const Fused& f = choice.fused;
   at::Tensor out, lse;
-  if (path == Path::kEfficient) {
+  if (choice.path == Path::kEfficient) {
     std::tie(out, lse, std::ignore, std::ignore) = at::_scaled_dot_product_efficient_attention(
         f.q, f.k, f.v, f.bias, /*compute_log_sumexp=*/true, 0.0, x.causal, x.scale);
     lse = lse.slice(2, 0, x.q.size(2));  // its rows are padded to a multiple of 32
@@ -219,13 +201,9 @@ std::tuple<at::Tensor, at::Tensor> ForwardFused(const Concatenated& x, Path path
   return {out.slice(3, 0, x.v.size(3)), lse};
 }
 
-struct FullGradients {
-  at::Tensor q, k, v;  // of Concatenated
-};
-
-FullGradients BackwardFused(const Concatenated& x, Path path, const at::Tensor& d_out,
+FullGradients BackwardFused(const Concatenated& x, const Choice& choice, const at::Tensor& d_out,
                             const at::Tensor& out, const at::Tensor& lse) {
-  const Fused f = Fuse(x);
+  const Fused& f = choice.fused;
   const int64_t B = x.q.size(0), H = x.q.size(1), T = x.q.size(2), Hkv = x.k.size(1);
   const int64_t width = f.q.size(3);
   // The memory-efficient kernel takes the rows of out to lie as in [B, T, H, width] memory.
@@ -233,7 +211,7 @@ FullGradients BackwardFused(const Concatenated& x, Path path, const at::Tensor& 
   // Seeds of a dropout that there is not.
   const auto seed = [&] { return at::zeros({}, x.q.options().dtype(at::kLong)); };
   at::Tensor d_q, d_k, d_v;
-  if (path == Path::kEfficient) {
+  if (choice.path == Path::kEfficient) {
     const at::Tensor rows =
         at::constant_pad_nd(lse, {0, CeilDiv(T, 32) * 32 - T}, kInfinity).contiguous();
     std::tie(d_q, d_k, d_v, std::ignore) = at::_scaled_dot_product_efficient_attention_backward(
@@ -252,98 +230,6 @@ FullGradients BackwardFused(const Concatenated& x, Path path, const at::Tensor& 
   };
   return {d_q.slice(3, 0, x.q.size(3)), sum_heads(d_k).slice(3, 0, x.k.size(3)),
           sum_heads(d_v).slice(3, 0, x.v.size(3))};
-}
-
-// ---- Rows in chunks ------------------------------------------------------------------------
-
-// Scores of one chunk: 2^22 of them, 16 MiB in float32, or those of one row of every head.
-int64_t ChunkRows(int64_t B, int64_t H, int64_t T) {
-  return std::clamp<int64_t>((int64_t{1} << 22) / std::max<int64_t>(B * H * T, 1), 1,
-                             std::max<int64_t>(T, 1));
-}
-
-// The rows of a chunk side by side for the G = H / Hkv query heads of a key head: two matrix
-// products a chunk, and keys are never repeated.
-struct Chunks {
-  const Concatenated& x;
-  at::ScalarType exact = ExactType(x.q.scalar_type());
-  int64_t B = x.q.size(0), H = x.q.size(1), T = x.q.size(2), Hkv = x.k.size(1);
-  int64_t G = Hkv == 0 ? 1 : H / Hkv, rows = ChunkRows(B, H, T);
-  at::Tensor q = Grouped(x.q), k = x.k.to(exact), v = x.v.to(exact);
-  at::Tensor tokens = at::arange(T, x.q.options().dtype(at::kLong));
-
-  // [B, H, T, W] -> [B, Hkv, G, T, W], exact.
-  at::Tensor Grouped(const at::Tensor& full) const {
-    return full.to(exact).reshape({B, Hkv, G, full.size(2), full.size(3)});
-  }
-  // Rows first … first + count of it, as [B, Hkv, G * count, W].
-  at::Tensor Rows(const at::Tensor& grouped, int64_t first, int64_t count) const {
-    return grouped.slice(3, first, first + count).reshape({B, Hkv, G * count, grouped.size(4)});
-  }
-  at::Tensor Apart(const at::Tensor& joined, int64_t count) const {
-    return joined.reshape({B, Hkv, G, count, joined.size(3)});
-  }
-  // Keys that rows before `end` may see.
-  int64_t Seen(int64_t end) const { return x.causal ? end : T; }
-
-  // Scores [B, Hkv, G, count, seen], minus infinity where masked: a select, as a later key may be
-  // NaN.
-  at::Tensor Scores(int64_t first, int64_t count, int64_t seen) const {
-    const at::Tensor keys = k.slice(2, 0, seen).transpose(2, 3);
-    at::Tensor scores = Apart(at::matmul(Rows(q, first, count), keys).mul_(x.scale), count);
-    if (x.causal) {
-      const at::Tensor future = tokens.slice(0, 0, seen)
-                                    .unsqueeze(0)
-                                    .gt(tokens.slice(0, first, first + count).unsqueeze(1));
-      scores.masked_fill_(future, -kInfinity);
-    }
-    if (x.mask.defined())
-      scores.masked_fill_(x.mask.slice(3, 0, seen).logical_not().unsqueeze(2), -kInfinity);
-    return scores;
-  }
-};
-
-std::tuple<at::Tensor, at::Tensor> ForwardChunked(const Concatenated& x) {
-  const Chunks c{x};
-  const auto options = x.q.options().dtype(c.exact);
-  at::Tensor out = at::empty({c.B, c.Hkv, c.G, c.T, x.v.size(3)}, x.q.options());
-  at::Tensor lse = at::empty({c.B, c.Hkv, c.G, c.T}, options);
-  for (int64_t first = 0; first < c.T && x.q.numel() > 0; first += c.rows) {
-    const int64_t count = std::min(c.rows, c.T - first), seen = c.Seen(first + count);
-    at::Tensor weights = c.Scores(first, count, seen);
-    const at::Tensor largest = weights.amax(4, /*keepdim=*/true);
-    weights.sub_(largest).exp_();
-    const at::Tensor sum = weights.sum(4, /*keepdim=*/true);
-    const at::Tensor product =
-        at::matmul(weights.reshape({c.B, c.Hkv, c.G * count, seen}), c.v.slice(2, 0, seen));
-    out.slice(3, first, first + count).copy_(c.Apart(product, count).div(sum));
-    lse.slice(3, first, first + count).copy_((largest + sum.log()).squeeze(4));
-  }
-  return {out.reshape({c.B, c.H, c.T, x.v.size(3)}), lse.reshape({c.B, c.H, c.T})};
-}
-
-FullGradients BackwardChunked(const Concatenated& x, const at::Tensor& d_out, const at::Tensor& out,
-                              const at::Tensor& lse) {
-  const Chunks c{x};
-  const at::Tensor d_o = c.Grouped(d_out), rows_lse = lse.reshape({c.B, c.Hkv, c.G, c.T, 1});
-  const at::Tensor delta = c.Grouped(out).mul(d_o).sum(4, /*keepdim=*/true);
-  at::Tensor d_q = at::zeros_like(c.q), d_k = at::zeros_like(c.k), d_v = at::zeros_like(c.v);
-  for (int64_t first = 0; first < c.T && x.q.numel() > 0; first += c.rows) {
-    const int64_t count = std::min(c.rows, c.T - first), seen = c.Seen(first + count);
-    const auto joined = [&](const at::Tensor& wide) {
-      return wide.reshape({c.B, c.Hkv, c.G * count, seen});
-    };
-    const at::Tensor d_rows = c.Rows(d_o, first, count), q_rows = c.Rows(c.q, first, count);
-    at::Tensor weights = c.Scores(first, count, seen);
-    weights.sub_(rows_lse.slice(3, first, first + count)).exp_();
-    d_v.slice(2, 0, seen).add_(at::matmul(joined(weights).transpose(2, 3), d_rows));
-    at::Tensor d_scores = c.Apart(at::matmul(d_rows, c.v.slice(2, 0, seen).transpose(2, 3)), count);
-    d_scores.sub_(delta.slice(3, first, first + count)).mul_(weights).mul_(x.scale);
-    d_q.slice(3, first, first + count)
-        .copy_(c.Apart(at::matmul(joined(d_scores), c.k.slice(2, 0, seen)), count));
-    d_k.slice(2, 0, seen).add_(at::matmul(joined(d_scores).transpose(2, 3), q_rows));
-  }
-  return {d_q.reshape({c.B, c.H, c.T, x.q.size(3)}), d_k, d_v};
 }
 
 void ExplainPath(const char* op, const Choice& choice, at::TensorList queries,
@@ -374,8 +260,7 @@ std::tuple<at::Tensor, at::Tensor> AttentionForwardComposite(
   const Concatenated x = Concatenate(queries, keys, value, stride, scale, causal, lengths);
   const Choice choice = ChoosePath(x, /*backward=*/false);
   ExplainPath("attention_forward", choice, queries, value, stride, causal, lengths);
-  auto [out, lse] =
-      choice.path == Path::kChunked ? ForwardChunked(x) : ForwardFused(x, choice.path);
+  auto [out, lse] = choice.path == Path::kChunked ? ForwardChunked(x) : ForwardFused(x, choice);
   if (x.valid.defined()) {
     out = ZeroPadding(out, x.valid);
     lse = at::where(x.valid.squeeze(3), lse, -kInfinity);
@@ -397,9 +282,8 @@ std::vector<at::Tensor> AttentionBackwardComposite(const at::Tensor& d_out, at::
   const at::Tensor d_o = padded ? ZeroPadding(d_out, x.valid) : d_out;
   const at::Tensor o = padded ? ZeroPadding(out, x.valid) : out;
   const at::Tensor rows = WithoutPadding(lse, x.valid);
-  const FullGradients d = choice.path == Path::kChunked
-                              ? BackwardChunked(x, d_o, o, rows)
-                              : BackwardFused(x, choice.path, d_o, o, rows);
+  const FullGradients d = choice.path == Path::kChunked ? BackwardChunked(x, d_o, o, rows)
+                                                        : BackwardFused(x, choice, d_o, o, rows);
   std::vector<at::Tensor> gradients = SplitLevels(d.q, queries, stride);
   for (at::Tensor& key : SplitLevels(d.k, keys, stride)) gradients.push_back(std::move(key));
   gradients.push_back(AsRowMemory(d.v.to(value.scalar_type())));
