@@ -1,6 +1,7 @@
 #include "hkt/ops/causal_conv.h"
 
 #include <ATen/ops/addcmul.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/slice.h>
@@ -32,6 +33,11 @@ at::Tensor RepeatToFull(const at::Tensor& x, int64_t repeats, int64_t dim, const
   if (x.sym_size(dim) == 1) {  // one position under every token, however large s^l is
     expanded[dim] = T;
     return x.expand_symint(expanded);
+  }
+  if (T.is_symbolic()) {
+    // While tracing. The cut below would make a guard, and two graphs, of whether T is a multiple.
+    const at::Tensor token = at::arange(T, x.options().dtype(at::kLong));
+    return x.index_select(dim, token.div(repeats, "floor"));
   }
   c10::SymDimVector merged = expanded;
   expanded.insert(expanded.begin() + dim + 1, repeats);
