@@ -32,7 +32,7 @@ namespace HWY_NAMESPACE {
 
 // Rows of a group: enough that adding the group's d^2 sums to the others' is little beside the 6 d
 // operations a row that went into each of them.
-constexpr int64_t kGroupRows = 512;
+constexpr int64_t kGroupRows = 128;
 // Most groups, as long as more workers are rare, and most bytes of their sums, unless 8 groups have
 // more.
 constexpr int64_t kMostGroups = 64;

@@ -363,7 +363,7 @@ TEST_P(Downsample, EqualsReferenceAtEveryLength) {
 }
 
 TEST_P(Downsample, EqualsReferenceInSeveralGroups) {
-  // More than 1024 rows of output, in more than one group of weight gradients.
+  // Hundreds of rows of output, in several groups of weight gradients, of whole sequences or parts.
   Case({.B = 3, .T = 900, .d = 8}).ExpectReference();
   Case({.B = 700, .T = 3, .d = 4}).ExpectReference();
   Case({.B = 1, .T = 600, .d = 3, .k = 100, .stride = 1}).ExpectReference();  // a wide halo
