@@ -112,14 +112,15 @@ class DownsampleBackwardPass {
         Block(i / blocks, i % blocks * owned_, mine, own + worker * worker_floats_);
       }
     });
-    RunQueue(parallel, CeilDiv(group_floats_, kReduceFloats), [&](int64_t, int64_t piece) {
+    const auto reduce = [&](int64_t, int64_t piece) HWY_ATTR {
       const int64_t from = piece * kReduceFloats;
       const int64_t to = std::min(from + kReduceFloats, group_floats_);
       for (int64_t g = 1; g < groups; ++g) {
         const float* HWY_RESTRICT other = sums + g * group_floats_;
         for (int64_t i = from; i < to; ++i) sums[i] += other[i];
       }
-    });
+    };
+    RunQueue(parallel, CeilDiv(group_floats_, kReduceFloats), reduce);
     Write(sums);
   }
 

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -12,9 +11,9 @@
 #include "hkt/base/dims.h"
 #include "hkt/base/error.h"
 #include "hkt/base/random.h"
-#include "hkt/kernels/convert.h"
 #include "hkt/kernels/downsample_test_util.h"
 #include "hkt/kernels/reference/downsample.h"
+#include "hkt/kernels/strided_test_util.h"
 #include "hkt/kernels/targets.h"
 #include "hkt/testing/compare.h"
 
@@ -26,135 +25,18 @@ using reference::Vector;
 constexpr float kEps = 2e-4F;  // not the default
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Where the elements of a tensor [B, T, d] lie.
-enum class Layout { kPlain, kGaps, kTransposed, kReversed, kBroadcast };
-constexpr Layout kInputLayouts[] = {Layout::kPlain, Layout::kGaps, Layout::kTransposed,
-                                    Layout::kReversed, Layout::kBroadcast};
-constexpr int kOutputLayouts = 4;  // the last overlaps itself
-
-// A tensor in memory that holds NaN wherever no element lies, in front and behind included: who
-// reads there spoils the result, who writes there is found out.
-class Tensor {
- public:
-  Tensor(int64_t B, int64_t T, int64_t d, Type type, Layout layout)
-      : B_(B), T_(T), d_(d), type_(type) {
-    int64_t first = kMargin, size = B * T * d;
-    switch (layout) {
-      case Layout::kPlain:
-        Set(T * d, d, 1);
-        break;
-      case Layout::kGaps:
-        Set(T * (d + 3) + 5, d + 3, 1);
-        first += 1;
-        size = B * batch_;
-        break;
-      case Layout::kTransposed:
-        Set((T + 2) * d, 1, T + 2);
-        size = B * batch_;
-        break;
-      case Layout::kReversed:
-        Set(T * d, -d, 1);
-        first += (T - 1) * d;
-        break;
-      case Layout::kBroadcast:
-        Set(0, d, 1);
-        break;
-    }
-    if (type_ == Type::kFloat32) {
-      floats_.assign(std::max<int64_t>(size, 0) + 2 * kMargin, kNan);
-    } else {
-      halves_.assign(std::max<int64_t>(size, 0) + 2 * kMargin, kNanHalf);
-    }
-    first_ = first;
-  }
-
-  template <class Strided>
-  Strided Of() {
-    Strided strided;
-    strided.data = type_ == Type::kFloat32 ? static_cast<void*>(floats_.data() + first_)
-                                           : static_cast<void*>(halves_.data() + first_);
-    strided.batch = batch_;
-    strided.row = row_;
-    strided.column = column_;
-    return strided;
-  }
-
-  void Put(int64_t b, int64_t t, int64_t c, double value) {
-    const int64_t at = first_ + b * batch_ + t * row_ + c * column_;
-    const float rounded = static_cast<float>(value);
-    if (type_ == Type::kFloat32) {
-      floats_[at] = rounded;
-    } else {
-      halves_[at] = type_ == Type::kBFloat16 ? ToBFloat16(rounded) : ToFloat16(rounded);
-    }
-  }
-  double Get(int64_t b, int64_t t, int64_t c) const { return At(Index(b, t, c)); }
-
-  Tensor& Fill(Random& random, double size) {
-    ForEach([&](int64_t b, int64_t t, int64_t c) { Put(b, t, c, size * Symmetric(random)); });
-    return *this;
-  }
-  static double Symmetric(Random& random) { return 2 * random.Uniform() - 1; }
-
-  Vector Values() const {
-    Vector values;
-    ForEach([&](int64_t b, int64_t t, int64_t c) { values.push_back(Get(b, t, c)); });
-    return values;
-  }
-
-  // Whether everything between, before and behind the elements is as it was.
-  bool OthersUntouched() const {
-    const int64_t n = static_cast<int64_t>(floats_.size() + halves_.size());
-    std::vector<bool> element(n);
-    ForEach([&](int64_t b, int64_t t, int64_t c) { element[Index(b, t, c)] = true; });
-    for (int64_t i = 0; i < n; ++i) {
-      if (!element[i] && !std::isnan(At(i))) return false;
-    }
-    return true;
-  }
-
- private:
-  static constexpr int64_t kMargin = 64;
-  static constexpr uint16_t kNanHalf = 0x7FFF;  // NaN in both types
-
-  void Set(int64_t batch, int64_t row, int64_t column) {
-    batch_ = batch;
-    row_ = row;
-    column_ = column;
-  }
-  int64_t Index(int64_t b, int64_t t, int64_t c) const {
-    return first_ + b * batch_ + t * row_ + c * column_;
-  }
-  double At(int64_t i) const {
-    if (type_ == Type::kFloat32) return floats_[i];
-    return type_ == Type::kBFloat16 ? FromBFloat16(halves_[i]) : FromFloat16(halves_[i]);
-  }
-  template <class Run>
-  void ForEach(const Run& run) const {
-    for (int64_t b = 0; b < B_; ++b) {
-      for (int64_t t = 0; t < T_; ++t) {
-        for (int64_t c = 0; c < d_; ++c) run(b, t, c);
-      }
-    }
-  }
-
-  int64_t B_, T_, d_;
-  Type type_;
-  int64_t batch_ = 0, row_ = 0, column_ = 0, first_ = 0;
-  std::vector<float> floats_;
-  std::vector<uint16_t> halves_;
-};
-
 struct Shape {
   int64_t B = 1, T = 1, d = 8, k = 3, stride = 2;
   Type type = Type::kFloat32;
-  Layout x = Layout::kPlain, out = Layout::kPlain, d_out = Layout::kPlain, d_x = Layout::kPlain;
+  Placement x = Placement::kPlain, out = Placement::kPlain, d_out = Placement::kPlain,
+            d_x = Placement::kPlain;
 
   int64_t Tl() const { return CeilDiv(T, stride); }
   std::string Name() const {
     return Concat("B = ", B, ", T = ", T, ", d = ", d, ", k = ", k, ", s = ", stride, ", type ",
-                  static_cast<int>(type), ", layouts ", static_cast<int>(x), static_cast<int>(out),
-                  static_cast<int>(d_out), static_cast<int>(d_x), ", target ", ChosenTarget());
+                  static_cast<int>(type), ", placements ", static_cast<int>(x),
+                  static_cast<int>(out), static_cast<int>(d_out), static_cast<int>(d_x),
+                  ", target ", ChosenTarget());
   }
 };
 
@@ -179,7 +61,8 @@ constexpr struct {
 
 std::vector<float> Floats(Random& random, int64_t n, double size, double around = 0) {
   std::vector<float> values(n);
-  for (float& value : values) value = static_cast<float>(around + size * Tensor::Symmetric(random));
+  for (float& value : values)
+    value = static_cast<float>(around + size * StridedTensor::Symmetric(random));
   return values;
 }
 
@@ -206,7 +89,7 @@ class Case {
   }
 
   const Shape& shape() const { return shape_; }
-  Tensor& x() { return x_; }
+  StridedTensor& x() { return x_; }
 
   DownsampleParams Params() {
     DownsampleParams p;
@@ -237,7 +120,8 @@ class Case {
       d_out = From(d_out, alone);
     }
     const int64_t d = p.d;
-    Tensor out(p.B, shape_.Tl(), d, p.type, shape_.out), d_x(p.B, p.T, d, p.type, shape_.d_x);
+    StridedTensor out(p.B, shape_.Tl(), d, p.type, shape_.out),
+        d_x(p.B, p.T, d, p.type, shape_.d_x);
     std::vector<float> weights[] = {Guarded(d * p.k), Guarded(d), Guarded(d * d),
                                     Guarded(d),       Guarded(d), Guarded(d)};
     DownsampleForward(p, out.Of<Output>(), parallel);
@@ -308,7 +192,7 @@ class Case {
 
   Shape shape_;
   Random random_;
-  Tensor x_, d_out_;
+  StridedTensor x_, d_out_;
   std::vector<float> depthwise_weight_, depthwise_bias_, pointwise_weight_, pointwise_bias_,
       norm_weight_, norm_bias_;
 };
@@ -374,13 +258,13 @@ TEST_P(Downsample, EqualsReferenceWithoutPoison) {
   Case({.B = 2, .T = 201, .d = 20}).ExpectReference();
 }
 
-TEST_P(Downsample, EqualsReferenceInEveryTypeAndLayout) {
+TEST_P(Downsample, EqualsReferenceInEveryTypeAndPlacement) {
   for (const Type type : {Type::kFloat32, Type::kBFloat16, Type::kFloat16}) {
-    for (const Layout layout : kInputLayouts) {
-      const Layout out = layout == Layout::kBroadcast ? Layout::kPlain : layout;
-      Case({2, 37, 5, 3, 2, type, layout, out, layout, out}).ExpectReference();
+    for (const Placement placement : kInputPlacements) {
+      const Placement out = placement == Placement::kBroadcast ? Placement::kPlain : placement;
+      Case({2, 37, 5, 3, 2, type, placement, out, placement, out}).ExpectReference();
       // Rows of whole vectors, in blocks that begin after the first token: the path without copies.
-      Case({2, 207, 32, 3, 2, type, layout, out, layout, out}).ExpectReference();
+      Case({2, 207, 32, 3, 2, type, placement, out, placement, out}).ExpectReference();
     }
   }
 }
@@ -394,10 +278,10 @@ TEST_P(Downsample, EqualsReferenceAtRandom) {
                 .k = random.Between(1, 7),
                 .stride = random.Between(1, 5),
                 .type = static_cast<Type>(random.Below(3)),
-                .x = kInputLayouts[random.Below(5)],
-                .out = static_cast<Layout>(random.Below(kOutputLayouts)),
-                .d_out = kInputLayouts[random.Below(5)],
-                .d_x = static_cast<Layout>(random.Below(kOutputLayouts))};
+                .x = kInputPlacements[random.Below(5)],
+                .out = static_cast<Placement>(random.Below(kOutputPlacements)),
+                .d_out = kInputPlacements[random.Below(5)],
+                .d_x = static_cast<Placement>(random.Below(kOutputPlacements))};
     Case(shape, i).ExpectReference();
     if (HasFailure()) return;
   }
