@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/hkt")
 
 get_property(libraries GLOBAL PROPERTY HKT_LIBRARIES)
-list(REMOVE_ITEM libraries hkt_testing)
+list(REMOVE_ITEM libraries hkt_testing hkt_kernels_reference hkt_bench)  # tests' and the program's own
 foreach(library IN LISTS libraries)
   string(REPLACE "hkt_" "" room ${library})
   set_target_properties(${library} PROPERTIES EXPORT_NAME ${room})
@@ -28,8 +28,12 @@ if(TARGET hkt)
   install(TARGETS hkt)
 endif()
 install(DIRECTORY hkt/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/hkt" FILES_MATCHING PATTERN "*.h"
-        PATTERN "*_test_util.h" EXCLUDE PATTERN "testing" EXCLUDE)
+        PATTERN "*_test_util.h" EXCLUDE PATTERN "testing" EXCLUDE PATTERN "reference" EXCLUDE)
 install(EXPORT hktTargets NAMESPACE hkt:: DESTINATION "${package_dir}")
+set(HKT_HAS_DATA OFF)
+if(TARGET hkt_data)
+  set(HKT_HAS_DATA ON)
+endif()
 configure_package_config_file(cmake/hktConfig.cmake.in "${CMAKE_BINARY_DIR}/hktConfig.cmake"
                               INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/hktConfigVersion.cmake" COMPATIBILITY SameMinorVersion)

@@ -23,4 +23,19 @@ small="--task listops --preset tiny --batch 8 --eval-every 0 --save-every 10"
 "$program" eval "$run/hkt" --split validation --json >/dev/null
 "$program" predict "$run/hkt" --text "[MAX 2 9 [MIN 4 7 ] 0 ]"
 "$program" data floors --task listops --preset tiny --json >/dev/null
+unset ASAN_OPTIONS
+
+echo "check: thread sanitizer over the kernels" >&2
+cmake --preset tsan >build/tsan.log 2>&1 || { cat build/tsan.log >&2; exit 1; }
+cmake --build --preset tsan --parallel "$jobs" --target torch_free_tests
+ctest --preset tsan -j "$jobs"
+
+echo "check: the kernels alone, built, installed and used where LibTorch is not to be found" >&2
+TORCH_PYTHON=/nonexistent cmake --preset kernels-only >build/kernels-only.log 2>&1 || { cat build/kernels-only.log >&2; exit 1; }
+cmake --build --preset kernels-only --parallel "$jobs"
+ctest --preset kernels-only -j "$jobs"
+cmake --install build/kernels-only --prefix "$run/prefix" >/dev/null
+cmake -S examples/kernels -B "$run/example" -DCMAKE_PREFIX_PATH="$run/prefix" >/dev/null
+cmake --build "$run/example" >/dev/null
+"$run/example/example" | grep "d_value"
 echo "check: passed" >&2

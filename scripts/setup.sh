@@ -31,6 +31,7 @@ if [ "${1:-}" = --tests ]; then
   need_command git git
   need_header gtest/gtest.h libgtest-dev
   need_header gmock/gmock.h libgmock-dev
+  need_header benchmark/benchmark.h libbenchmark-dev
 fi
 have_torch=yes
 sh scripts/find_torch.sh >/dev/null 2>&1 || have_torch=no

@@ -1,10 +1,12 @@
 // The forward pass: query blocks against all their key tiles, with the running softmax.
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numbers>
+#include <vector>
 
 #include "hkt/kernels/attention.h"
 #include "hkt/kernels/levels.h"
@@ -29,8 +31,11 @@ namespace HWY_NAMESPACE {
 // Queries of a block. A multiple of 6 and 8, the rows of register tiles, and of 32, so that up to
 // six levels at s = 2 start with it; with kTileCols keys a tile of scores is 96 KiB, in L2.
 constexpr int64_t kForwardRows = 96;
-// Most bytes of packed keys and values at a time, unless one head has more: stays in L3.
-constexpr int64_t kForwardWave = int64_t{8} << 20;
+// Bytes of packed keys and values at a time, unless one head has more: a worker's share stays in
+// its L2 over all blocks of a head, and every worker has blocks to do.
+constexpr int64_t WaveBytes(int64_t workers) {
+  return std::max<int64_t>(2, workers) * (int64_t{1} << 19);
+}
 
 class ForwardPass {
  public:
@@ -67,26 +72,39 @@ class ForwardPass {
   void Run(const Parallel& parallel) {
     const int64_t units = p_.B * p_.Hkv, unit_floats = tiles_ * tile_floats_;
     const int64_t workers = std::max<int64_t>(1, parallel.workers);
-    const int64_t wave = std::clamp<int64_t>(kForwardWave / (4 * unit_floats), 1, units);
-    const ScratchUse scratch(wave * unit_floats + workers * worker_floats_);
-    float* packed = scratch.data();
-    float* own = packed + wave * unit_floats;
-    for (int64_t first = 0; first < units; first += wave) {
-      const int64_t count = std::min(wave, units - first);
-      RunQueue(parallel, count * tiles_, [&](int64_t worker, int64_t item) {
-        float* target = packed + item * tile_floats_;
+    const int64_t wave = std::clamp<int64_t>(WaveBytes(workers) / (4 * unit_floats), 1, units);
+    const int64_t waves = CeilDiv(units, wave),
+                  slots = std::min<int64_t>(waves, workers > 1 ? 2 : 1);
+    const ScratchUse scratch(slots * wave * unit_floats + workers * worker_floats_);
+    float* const own_data = scratch.data() + slots * wave * unit_floats;
+    // One queue for everything, without a barrier between waves: the packing of a wave, its blocks,
+    // the packing of the next. A worker waits only for items that others took before its own.
+    const int64_t packs = wave * tiles_, blocks = wave * group_ * blocks_;
+    std::vector<std::atomic<int64_t>> packed(waves), finished(waves);
+    RunQueue(parallel, waves * (packs + blocks), [&](int64_t worker, int64_t item) {
+      const int64_t w = item / (packs + blocks), rest = item % (packs + blocks);
+      float* const own = own_data + worker * worker_floats_;
+      float* const slot = scratch.data() + w % slots * wave * unit_floats;
+      MaybePoison(own, worker_floats_);
+      if (rest < packs) {
+        if (w >= slots) AwaitCount(finished[w - slots], blocks);
+        const int64_t unit = rest / tiles_, tile = rest % tiles_;
+        float* const target = slot + rest * tile_floats_;
         MaybePoison(target, tile_floats_);
-        MaybePoison(own + worker * worker_floats_, worker_floats_);
-        Pack(first + item / tiles_, item % tiles_, own + worker * worker_floats_ + buffer_, target);
-      });
-      // Late blocks first: under the causal mask they have the most keys.
-      RunQueue(parallel, count * group_ * blocks_, [&](int64_t worker, int64_t item) {
-        MaybePoison(own + worker * worker_floats_, worker_floats_);
-        const int64_t unit = item / (group_ * blocks_), rest = item % (group_ * blocks_);
-        Block(first + unit, rest / blocks_, blocks_ - 1 - rest % blocks_,
-              packed + unit * unit_floats, own + worker * worker_floats_);
-      });
-    }
+        if (w * wave + unit < units) Pack(w * wave + unit, tile, own + buffer_, target);
+        packed[w].fetch_add(1, std::memory_order_release);
+      } else {
+        AwaitCount(packed[w], packs);
+        const int64_t unit = (rest - packs) / (group_ * blocks_);
+        const int64_t block = (rest - packs) % (group_ * blocks_);
+        // Late blocks first: under the causal mask they have the most keys.
+        if (w * wave + unit < units) {
+          Block(w * wave + unit, block / blocks_, blocks_ - 1 - block % blocks_,
+                slot + unit * unit_floats, own);
+        }
+        finished[w].fetch_add(1, std::memory_order_release);
+      }
+    });
   }
 
  private:

@@ -1,11 +1,12 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hkt/kernels/attention_forward.cc"
 
-#include <hwy/foreach_target.h>
-
-#include "hkt/kernels/attention.h"
-#include "hkt/kernels/attention_forward-inl.h"
+// Which targets, then the loop over them, then what is compiled once a target.
+// clang-format off
 #include "hkt/kernels/targets.h"
+#include <hwy/foreach_target.h>
+#include "hkt/kernels/attention_forward-inl.h"
+// clang-format on
 
 #if HWY_ONCE
 namespace hkt::kernels {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <thread>
 
 #include "hkt/kernels/parallel.h"
 
@@ -22,6 +23,15 @@ void RunQueue(const Parallel& parallel, int64_t items, const Body& body) {
     for (int64_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < items;)
       body(worker, item);
   });
+}
+
+// Waits until others have brought the counter to `count`. They must be at it already: items of a
+// queue may wait for earlier items only, else a queue with one worker would wait for itself.
+template <class Count>
+void AwaitCount(const std::atomic<Count>& counter, Count count) {
+  for (int spins = 0; counter.load(std::memory_order_acquire) != count; ++spins) {
+    if (spins > 100) std::this_thread::yield();  // there may be more workers than cores
+  }
 }
 
 }  // namespace hkt::kernels

@@ -7,10 +7,11 @@
 // have vectors without a size, of which no array of accumulators can be made; NEON serves the
 // first.
 
-#ifndef HWY_DISABLED_TARGETS
+#ifdef HWY_DISABLED_TARGETS
+#error "include hkt/kernels/targets.h before any header of Highway"
+#endif
 #define HWY_DISABLED_TARGETS \
   (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
-#endif
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,7 @@
 // hkt::attention against the eager T x T form in double, forward and backward, on the shapes and
 // inputs that broke others.
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -167,86 +168,92 @@ TEST(AttentionTest, EmptyInputsGiveEmptyOutputsWithGradients) {
   }
 }
 
+// Kernels read whatever lies where the strides say; only the composite of float64 copies.
 TEST(AttentionTest, AnyStridesGiveTheContiguousResult) {
-  const AttentionShape shape{.B = 2, .H = 3, .Hkv = 3, .T = 12, .D = 6, .Dv = 6, .L = 2};
-  const AttentionInputs inputs = MakeInputs(shape, 5);
-  const auto as_bthd = [](const at::Tensor& x) {
+  const AttentionShape shape{.B = 2, .H = 3, .Hkv = 3, .T = 37, .D = 6, .Dv = 6, .L = 2};
+  using Layout = std::function<at::Tensor(const at::Tensor&)>;
+  const Layout as_bthd = [](const at::Tensor& x) {
     return x.transpose(1, 2).contiguous().transpose(1, 2);
   };
-  const auto as_slice = [](const at::Tensor& x) {
+  const Layout as_columns = [](const at::Tensor& x) {
+    return x.transpose(2, 3).contiguous().transpose(2, 3);
+  };
+  const Layout as_slice = [](const at::Tensor& x) {
     at::Tensor wide =
         at::full({x.size(0), x.size(1), x.size(2) * 2, x.size(3) + 3}, kNan, x.options());
     at::Tensor view = wide.slice(2, 0, x.size(2) * 2, 2).slice(3, 1, 1 + x.size(3));
     view.copy_(x);
     return view;
   };
-  const at::Tensor d_out =
-      at::randn({2, 3, 12, 6}, at::kDouble).transpose(2, 3).contiguous().transpose(2, 3);
-  for (const auto& layout :
-       std::vector<std::function<at::Tensor(const at::Tensor&)>>{as_bthd, as_slice}) {
-    AttentionInputs strided;
-    for (const at::Tensor& q : inputs.queries) strided.queries.push_back(layout(q).detach());
-    for (const at::Tensor& k : inputs.keys) strided.keys.push_back(layout(k).detach());
-    strided.value = layout(inputs.value).detach();
-    strided.RequireGrad();
-    const AttentionInputs plain = inputs.To(at::kDouble).RequireGrad();
-    const at::Tensor got = attention(strided.queries, strided.keys, strided.value, 2);
-    const at::Tensor want = attention(plain.queries, plain.keys, plain.value, 2);
-    EXPECT_TRUE(CompareBits(got, want));
-    const auto d_got = Grad(got, strided.All(), d_out),
-               d_want = Grad(want, plain.All(), d_out.contiguous());
-    for (size_t i = 0; i < d_got.size(); ++i) EXPECT_TRUE(CompareBits(d_got[i], d_want[i])) << i;
+  const Layout as_broadcast = [](const at::Tensor& x) {
+    return x.slice(0, 0, 1).slice(1, 0, 1).expand(x.sizes());
+  };
+  for (at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}) {
+    const AttentionInputs inputs = MakeInputs(shape, 5).To(type);
+    const at::Tensor d_plain = at::randn({2, 3, 37, 6}, at::kDouble).to(type);
+    int number = 0;
+    for (const Layout& layout : {as_bthd, as_columns, as_slice, as_broadcast}) {
+      SCOPED_TRACE(Concat(type, " layout ", number++));
+      AttentionInputs strided, plain;
+      for (const at::Tensor& q : inputs.queries) strided.queries.push_back(layout(q).detach());
+      for (const at::Tensor& k : inputs.keys) strided.keys.push_back(layout(k).detach());
+      strided.value = layout(inputs.value).detach();
+      for (const at::Tensor& q : strided.queries) plain.queries.push_back(q.contiguous());
+      for (const at::Tensor& k : strided.keys) plain.keys.push_back(k.contiguous());
+      plain.value = strided.value.contiguous();
+      strided.RequireGrad();
+      plain.RequireGrad();
+      const at::Tensor d_out = layout(d_plain);
+      ASSERT_FALSE(strided.value.is_contiguous() && d_out.is_contiguous());
+      const at::Tensor got = attention(strided.queries, strided.keys, strided.value, 2);
+      const at::Tensor want = attention(plain.queries, plain.keys, plain.value, 2);
+      EXPECT_TRUE(CompareBits(got, want));
+      const auto d_got = Grad(got, strided.All(), d_out),
+                 d_want = Grad(want, plain.All(), d_out.contiguous());
+      for (size_t i = 0; i < d_got.size(); ++i) EXPECT_TRUE(CompareBits(d_got[i], d_want[i])) << i;
+    }
   }
-  // Broadcast: every batch and head the same tensor, of stride 0.
-  AttentionInputs broadcast;
-  for (const at::Tensor& q : inputs.queries)
-    broadcast.queries.push_back(q.slice(0, 0, 1).slice(1, 0, 1).expand(q.sizes()));
-  for (const at::Tensor& k : inputs.keys)
-    broadcast.keys.push_back(k.slice(0, 0, 1).slice(1, 0, 1).expand(k.sizes()));
-  broadcast.value = inputs.value.slice(0, 0, 1).slice(1, 0, 1).expand(inputs.value.sizes());
-  const at::Tensor out = attention(broadcast.queries, broadcast.keys, broadcast.value, 2);
-  EXPECT_TRUE(CompareBits(out[0][0], out[1][2]));
-  EXPECT_TRUE(
-      Compare(out, EagerAttention(broadcast.queries, broadcast.keys, broadcast.value, 2), 1e-13));
 }
 
 // Whatever stands in the padding, in any input, changes no bit of the rest, forward and backward.
 TEST(AttentionTest, PaddingHoldingNanChangesNoBit) {
   const AttentionShape shape{.B = 4, .H = 4, .Hkv = 2, .T = 21, .D = 5, .Dv = 9, .L = 3};
   const std::vector<int64_t> lengths = {0, 1, 12, 21};
-  for (bool causal : {true, false}) {
-    std::vector<at::Tensor> outs, gradients[2];
-    for (int poisoned = 0; poisoned < 2; ++poisoned) {
-      AttentionInputs inputs = MakeInputs(shape, 11);
-      at::Tensor d_out = at::randn({shape.B, shape.H, shape.T, shape.Dv}, at::kDouble);
-      if (poisoned) {
-        for (int64_t b = 0; b < shape.B; ++b) {
-          const int64_t n = lengths[static_cast<size_t>(b)];
-          for (int64_t l = 0; l < shape.L; ++l) {
-            const int64_t first =
-                CeilDiv(n, int64_t{1} << l);  // the first position that begins behind the end
-            inputs.queries[l][b].slice(1, first).fill_(kNan);
-            inputs.keys[l][b].slice(1, first).fill_(kNan);
+  for (at::ScalarType type : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    for (bool causal : {true, false}) {
+      SCOPED_TRACE(Concat(type, " causal ", causal));
+      std::vector<at::Tensor> outs, gradients[2];
+      for (int poisoned = 0; poisoned < 2; ++poisoned) {
+        AttentionInputs inputs = MakeInputs(shape, 11).To(type);
+        at::Tensor d_out = at::randn({shape.B, shape.H, shape.T, shape.Dv}, at::kDouble).to(type);
+        if (poisoned) {
+          for (int64_t b = 0; b < shape.B; ++b) {
+            const int64_t n = lengths[static_cast<size_t>(b)];
+            for (int64_t l = 0; l < shape.L; ++l) {
+              const int64_t first =
+                  CeilDiv(n, int64_t{1} << l);  // the first position that begins behind the end
+              inputs.queries[l][b].slice(1, first).fill_(kNan);
+              inputs.keys[l][b].slice(1, first).fill_(kNan);
+            }
+            inputs.value[b].slice(1, n).fill_(kNan);
+            d_out[b].slice(1, n).fill_(kNan);
           }
-          inputs.value[b].slice(1, n).fill_(kNan);
-          d_out[b].slice(1, n).fill_(kNan);
         }
+        inputs.RequireGrad();
+        outs.push_back(attention(inputs.queries, inputs.keys, inputs.value, 2, std::nullopt, causal,
+                                 Lengths(lengths)));
+        gradients[poisoned] = Grad(outs.back(), inputs.All(), d_out);
       }
-      inputs.RequireGrad();
-      outs.push_back(attention(inputs.queries, inputs.keys, inputs.value, 2, std::nullopt, causal,
-                               Lengths(lengths)));
-      gradients[poisoned] = Grad(outs.back(), inputs.All(), d_out);
+      EXPECT_TRUE(CompareBits(outs[1], outs[0]));
+      for (size_t i = 0; i < gradients[0].size(); ++i) {
+        EXPECT_TRUE(CompareBits(gradients[1][i], gradients[0][i])) << "gradient " << i;
+        EXPECT_EQ(Largest(gradients[1][i][0]), 0.0)
+            << "a sequence without tokens has gradients of zero";
+      }
+      EXPECT_EQ(Largest(outs[1][0]), 0.0);
+      EXPECT_EQ(Largest(outs[1][2].slice(1, 12)), 0.0);
+      EXPECT_GT(Largest(outs[1][2].slice(1, 0, 12)), 0.0);
     }
-    EXPECT_TRUE(CompareBits(outs[1], outs[0])) << "causal " << causal;
-    for (size_t i = 0; i < gradients[0].size(); ++i) {
-      EXPECT_TRUE(CompareBits(gradients[1][i], gradients[0][i]))
-          << "causal " << causal << ", gradient " << i;
-      EXPECT_EQ(Largest(gradients[1][i][0]), 0.0)
-          << "a sequence without tokens has gradients of zero";
-    }
-    EXPECT_EQ(Largest(outs[1][0]), 0.0);
-    EXPECT_EQ(Largest(outs[1][2].slice(1, 12)), 0.0);
-    EXPECT_GT(Largest(outs[1][2].slice(1, 0, 12)), 0.0);
   }
 }
 
@@ -294,23 +301,41 @@ TEST(AttentionTest, HugeAndEqualLogitsAreFinite) {
 // Half-precision inputs: at most twice (backward three times) the error of plain PyTorch in the
 // same type, against double.
 TEST(AttentionTest, HalfPrecisionIsAsGoodAsPlainPyTorch) {
+  struct Case {
+    AttentionShape shape;
+    Options options;
+  };
+  const std::vector<Case> cases = {
+      {{.B = 2, .H = 2, .Hkv = 2, .T = 64, .D = 16, .Dv = 16, .L = 3}, {}},
+      {{.B = 2, .H = 4, .Hkv = 2, .T = 97, .D = 20, .Dv = 33, .L = 2, .s = 3},
+       {.causal = false, .lengths = Lengths({97, 50})}},
+      {{.B = 1, .H = 2, .Hkv = 1, .T = 193, .D = 64, .Dv = 64, .L = 1}, {.scale = 0.5}}};
   for (at::ScalarType type : {at::kBFloat16, at::kHalf}) {
-    const AttentionShape shape{.B = 2, .H = 2, .Hkv = 2, .T = 64, .D = 16, .Dv = 16, .L = 3};
-    const AttentionInputs inputs = MakeInputs(shape, 8).To(type).RequireGrad();
-    const AttentionInputs plain = inputs.To(type).RequireGrad();
-    const AttentionInputs exact = inputs.To(at::kDouble).RequireGrad();
-    const at::Tensor out = attention(inputs.queries, inputs.keys, inputs.value, 2);
-    const at::Tensor eager = EagerAttention(plain.queries, plain.keys, plain.value, 2);
-    const at::Tensor want = EagerAttention(exact.queries, exact.keys, exact.value, 2);
-    const auto error = [](const at::Tensor& got, const at::Tensor& right) {
-      return Largest(got.to(at::kDouble) - right);
-    };
-    EXPECT_LE(error(out, want), 2 * error(eager, want)) << type;
-    const at::Tensor d_out = at::randn(want.sizes(), at::kDouble).to(type);
-    const auto got = Grad(out, inputs.All(), d_out), low = Grad(eager, plain.All(), d_out),
-               right = Grad(want, exact.All(), d_out.to(at::kDouble));
-    for (size_t i = 0; i < got.size(); ++i)
-      EXPECT_LE(error(got[i], right[i]), 3 * error(low[i], right[i])) << type << " " << i;
+    for (const auto& [shape, options] : cases) {
+      SCOPED_TRACE(Concat(type, " T ", shape.T));
+      const AttentionInputs inputs = MakeInputs(shape, 8).To(type).RequireGrad();
+      const AttentionInputs plain = inputs.To(type).RequireGrad();
+      const AttentionInputs exact = inputs.To(at::kDouble).RequireGrad();
+      const auto eager = [&](const AttentionInputs& x) {
+        return EagerAttention(x.queries, x.keys, x.value, shape.s, options.scale, options.causal,
+                              options.lengths);
+      };
+      const at::Tensor out = attention(inputs.queries, inputs.keys, inputs.value, shape.s,
+                                       options.scale, options.causal, options.lengths);
+      const at::Tensor rough = eager(plain), want = eager(exact);
+      const auto error = [](const at::Tensor& got, const at::Tensor& right) {
+        return Largest(got.to(at::kDouble) - right);
+      };
+      EXPECT_EQ(out.scalar_type(), type);
+      EXPECT_LE(error(out, want), 2 * error(rough, want));
+      const at::Tensor d_out = at::randn(want.sizes(), at::kDouble).to(type);
+      const auto got = Grad(out, inputs.All(), d_out), low = Grad(rough, plain.All(), d_out),
+                 right = Grad(want, exact.All(), d_out.to(at::kDouble));
+      for (size_t i = 0; i < got.size(); ++i) {
+        EXPECT_EQ(got[i].scalar_type(), type);
+        EXPECT_LE(error(got[i], right[i]), 3 * error(low[i], right[i])) << i;
+      }
+    }
   }
 }
 
@@ -323,19 +348,149 @@ double PeakMemory() {
   return std::numeric_limits<double>::infinity();
 }
 
-// Which of PyTorch's kernels runs is seen in the memory: one T x T matrix would be 256 MiB here.
+// One T x T matrix of one head would be 1 GiB here.
 TEST(AttentionTest, MemoryGrowsWithTNotWithItsSquare) {
-  const AttentionShape shape{.H = 2, .Hkv = 1, .T = 8192, .D = 4, .Dv = 6, .L = 3};
+  const AttentionShape shape{.H = 2, .Hkv = 1, .T = 16384, .D = 4, .Dv = 6, .L = 3};
   for (bool masked : {false, true}) {
     const AttentionInputs inputs = MakeInputs(shape, 9, at::kFloat).RequireGrad();
     const double before = PeakMemory();
     const std::optional<at::Tensor> lengths =
-        masked ? std::optional(Lengths({8000})) : std::nullopt;
+        masked ? std::optional(Lengths({16000})) : std::nullopt;
     const at::Tensor out =
         attention(inputs.queries, inputs.keys, inputs.value, 2, std::nullopt, !masked, lengths);
     Grad(out, inputs.All(), at::ones_like(out));
     EXPECT_LT(PeakMemory() - before, 64.0 * (1 << 20)) << "masked " << masked;
   }
+}
+
+// Random inputs of a head of every kind: grouped, padded, uneven.
+struct Batch {
+  AttentionShape shape;
+  AttentionInputs inputs;
+  std::vector<int64_t> lengths;
+  at::Tensor d_out;
+
+  // The output and every gradient.
+  std::vector<at::Tensor> Run(bool causal) const {
+    const AttentionInputs x = inputs.To(inputs.value.scalar_type()).RequireGrad();
+    std::vector<at::Tensor> results = {
+        attention(x.queries, x.keys, x.value, shape.s, std::nullopt, causal, Lengths(lengths))};
+    const auto gradients = Grad(results[0], x.All(), d_out);
+    results.insert(results.end(), gradients.begin(), gradients.end());
+    return results;
+  }
+};
+
+Batch MakeBatch(at::ScalarType type) {
+  const AttentionShape shape{.B = 7, .H = 4, .Hkv = 2, .T = 150, .D = 12, .Dv = 20, .L = 3};
+  return {shape,
+          MakeInputs(shape, 21).To(type),
+          {150, 0, 1, 67, 149, 128, 64},
+          at::randn({7, 4, 150, 20}, at::kDouble).to(type)};
+}
+
+TEST(AttentionTest, ASequenceAloneEqualsItselfInTheBatchBitForBit) {
+  for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const Batch batch = MakeBatch(type);
+    for (bool causal : {true, false}) {
+      const std::vector<at::Tensor> together = batch.Run(causal);
+      for (int64_t b = 0; b < 7; ++b) {
+        for (bool cut : {false, true}) {  // alone, and alone without its padding
+          const int64_t T = cut ? batch.lengths[b] : batch.shape.T;
+          const auto part = [&](const at::Tensor& x, int64_t l) {
+            return x.slice(0, b, b + 1).slice(2, 0, LevelLength(T, 2, l)).contiguous();
+          };
+          Batch alone = batch;
+          for (int64_t l = 0; l < 3; ++l) {
+            alone.inputs.queries[l] = part(batch.inputs.queries[l], l);
+            alone.inputs.keys[l] = part(batch.inputs.keys[l], l);
+          }
+          alone.inputs.value = part(batch.inputs.value, 0);
+          alone.d_out = part(batch.d_out, 0);
+          alone.lengths = {batch.lengths[b]};
+          const std::vector<at::Tensor> got = alone.Run(causal);
+          for (size_t i = 0; i < got.size(); ++i) {
+            EXPECT_TRUE(
+                CompareBits(got[i], together[i].slice(0, b, b + 1).slice(2, 0, got[i].size(2))))
+                << type << " causal " << causal << " b " << b << " cut " << cut << " result " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(AttentionTest, EveryNumberOfThreadsGivesTheSameBits) {
+  const int threads_before = at::get_num_threads();
+  for (at::ScalarType type : {at::kFloat, at::kHalf}) {
+    const Batch batch = MakeBatch(type);
+    for (bool causal : {true, false}) {
+      std::vector<at::Tensor> first;
+      for (int threads : {1, 2, 3, 1}) {
+        at::set_num_threads(threads);
+        const std::vector<at::Tensor> results = batch.Run(causal);
+        if (first.empty()) first = results;
+        for (size_t i = 0; i < results.size(); ++i)
+          EXPECT_TRUE(CompareBits(results[i], first[i])) << type << " " << threads << " " << i;
+      }
+    }
+  }
+  at::set_num_threads(threads_before);
+}
+
+// Which gradients are asked for changes none of them.
+TEST(AttentionTest, EverySubsetOfGradientsHasTheSameBits) {
+  const AttentionShape shape{.B = 2, .H = 2, .Hkv = 1, .T = 9, .D = 3, .Dv = 4, .L = 2};
+  for (at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const AttentionInputs source = MakeInputs(shape, 12).To(type);
+    const at::Tensor d_out = at::randn({2, 2, 9, 4}, at::kDouble).to(type);
+    std::vector<at::Tensor> all;
+    for (unsigned subset = 31; subset > 0; --subset) {
+      const AttentionInputs inputs = source.To(type);
+      std::vector<at::Tensor> wanted;
+      for (unsigned i = 0; i < 5; ++i) {
+        at::Tensor input = inputs.All()[i];
+        if (subset >> i & 1) wanted.push_back(input.requires_grad_(true));
+      }
+      const at::Tensor out = attention(inputs.queries, inputs.keys, inputs.value, 2);
+      ASSERT_TRUE(out.grad_fn()) << "without it gradients are silently missing";
+      const auto got = Grad(out, wanted, d_out);
+      if (subset == 31) all = got;
+      for (unsigned i = 0, next = 0; i < 5; ++i) {
+        if (!(subset >> i & 1)) continue;
+        EXPECT_TRUE(CompareBits(got[next++], all[i])) << subset << " " << i;
+      }
+    }
+  }
+}
+
+TEST(AttentionTest, LogSumExpIsTheEagerOne) {
+  const AttentionShape shape{.B = 3, .H = 4, .Hkv = 2, .T = 37, .D = 5, .Dv = 3, .L = 3};
+  const AttentionInputs source = MakeInputs(shape, 13);
+  for (at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const AttentionInputs inputs = source.To(type), exact = inputs.To(at::kDouble);
+    for (bool causal : {true, false}) {
+      const at::Tensor lengths = Lengths({37, 20, 0});
+      const auto [out, lse] = attention_forward(inputs.queries, inputs.keys, inputs.value, 2,
+                                                std::nullopt, causal, lengths);
+      EXPECT_EQ(lse.scalar_type(), type);
+      EXPECT_TRUE(lse.is_contiguous());
+      EXPECT_TRUE(CompareBits(out, attention(inputs.queries, inputs.keys, inputs.value, 2,
+                                             std::nullopt, causal, lengths)));
+      const at::Tensor want = EagerLogSumExp(exact.queries, exact.keys, 2, causal, lengths);
+      const at::Tensor has_keys = want.isfinite();
+      EXPECT_TRUE(at::equal(lse.isfinite(), has_keys));
+      EXPECT_TRUE(lse.masked_select(has_keys.logical_not()).eq(-INFINITY).all().item<bool>());
+      EXPECT_EQ(has_keys.sum().item<int64_t>(), 4 * 57);
+      const testing::AttentionBound bound =
+          BoundOf(shape, exact, out, testing::UnitRoundoff(type == at::kDouble ? 53 : 24));
+      EXPECT_TRUE(
+          Compare(lse.masked_select(has_keys), want.masked_select(has_keys), bound.LogSumExp()));
+    }
+  }
+  const AttentionInputs low = source.To(at::kBFloat16);
+  EXPECT_EQ(std::get<1>(attention_forward(low.queries, low.keys, low.value, 2)).scalar_type(),
+            at::kFloat);
 }
 
 TEST(AttentionTest, OneTensorAsEverything) {
@@ -347,13 +502,16 @@ TEST(AttentionTest, OneTensorAsEverything) {
 }
 
 TEST(AttentionTest, SecondDerivativesAreRefusedNotWrong) {
-  const at::Tensor x = at::randn({1, 1, 5, 2}, at::kDouble).requires_grad_(true);
-  const at::Tensor y = attention({x}, {x}, x, 2).square().sum();
-  const auto twice = [&] {
-    const at::Tensor first = torch::autograd::grad({y}, {x}, {}, true, /*create_graph=*/true)[0];
-    torch::autograd::grad({first.square().sum()}, {x});
-  };
-  EXPECT_THAT(twice, ::testing::ThrowsMessage<std::exception>(HasSubstr("is not implemented")));
+  for (at::ScalarType type : {at::kDouble, at::kFloat}) {
+    const at::Tensor x = at::randn({1, 1, 5, 2}, type).requires_grad_(true);
+    const at::Tensor y = attention({x}, {x}, x, 2).square().sum();
+    const auto twice = [&] {
+      const at::Tensor first = torch::autograd::grad({y}, {x}, {}, true, /*create_graph=*/true)[0];
+      torch::autograd::grad({first.square().sum()}, {x});
+    };
+    EXPECT_THAT(twice, ::testing::ThrowsMessage<std::exception>(
+                           HasSubstr("hkt::attention_backward is not implemented")));
+  }
 }
 
 TEST(AttentionTest, MisuseNamesTheArgument) {
@@ -369,6 +527,8 @@ TEST(AttentionTest, MisuseNamesTheArgument) {
       {[](In in, int64_t&, Len) { in.keys.pop_back(); },
        "keys holds 1 levels; it must hold as many as queries, 2"},
       {[](In, int64_t& s, Len) { s = 1; }, "stride is 1; it must be at least 2"},
+      {[](In in, int64_t&, Len) { in.queries = in.keys = std::vector(65, in.queries[1]); },
+       "queries holds 65 levels; it must hold at most 64"},
       {[](In in, int64_t&, Len) {
          in.queries[1] = at::zeros({2, 4, 4, 3}, at::kDouble);
        },
@@ -416,6 +576,26 @@ TEST(AttentionTest, MisuseNamesTheArgument) {
                 }),
                 HasSubstr(c.message));
   }
+}
+
+TEST(AttentionTest, MisuseOfTheBackwardNamesTheArgument) {
+  const AttentionShape shape{.B = 2, .H = 4, .Hkv = 2, .T = 6, .D = 3, .Dv = 5, .L = 2};
+  const AttentionInputs inputs = MakeInputs(shape, 1, at::kFloat);
+  const auto [out, lse] = attention_forward(inputs.queries, inputs.keys, inputs.value, 2);
+  const auto message = [&, o = out, rows = lse](const at::Tensor& d_out, const at::Tensor& the_out,
+                                                const at::Tensor& the_lse) {
+    return MessageOf([&] {
+      attention_backward(d_out, inputs.queries, inputs.keys, inputs.value, the_out, the_lse, 2,
+                         std::nullopt, true, std::nullopt);
+    });
+  };
+  EXPECT_EQ(message(out, out, lse), "no error");
+  EXPECT_THAT(message(out.slice(2, 1), out, lse), HasSubstr("d_out has size 5 in dimension 2"));
+  EXPECT_THAT(message(out, out.slice(3, 1), lse), HasSubstr("out has size 4 in dimension 3"));
+  EXPECT_THAT(message(out.to(at::kHalf), out, lse), HasSubstr("d_out is of type Half"));
+  EXPECT_THAT(message(out, out, lse.to(at::kDouble)),
+              HasSubstr("lse is of type Double; it must be Float"));
+  EXPECT_THAT(message(out, out, out), HasSubstr("lse has 4 dimensions; it must be [B, H, T]"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hkt/base/error.h"
+#include "hkt/kernels/attention.h"
 
 namespace hkt::ops {
 namespace {
@@ -17,17 +18,22 @@ void CheckFloating(const at::Tensor& tensor, const std::string& name) {
                    tensor.scalar_type(), "; it must be float32, float64, bfloat16 or float16");
 }
 
-// Same type and device as `like`, whose name is `like_name`. Under autocast types may differ:
-// PyTorch's own operators inside cast as their lists say.
-void CheckLike(const at::Tensor& tensor, const std::string& name, const at::Tensor& like,
-               const char* like_name) {
-  CheckFloating(tensor, name);
-  TORCH_CHECK_TYPE(tensor.scalar_type() == like.scalar_type() ||
-                       at::autocast::is_autocast_enabled(tensor.device().type()),
-                   name, " is of type ", tensor.scalar_type(), "; it must be that of ", like_name,
-                   ", ", like.scalar_type());
+void CheckDevice(const at::Tensor& tensor, const std::string& name, const at::Tensor& like,
+                 const char* like_name) {
   TORCH_CHECK_VALUE(tensor.device() == like.device(), name, " is on ", tensor.device(),
                     "; it must be on the device of ", like_name, ", ", like.device());
+}
+
+// Same type and device as `like`, whose name is `like_name`.
+void CheckLike(const at::Tensor& tensor, const std::string& name, const at::Tensor& like,
+               const char* like_name, Types types = Types::kEqual) {
+  CheckFloating(tensor, name);
+  TORCH_CHECK_TYPE(tensor.scalar_type() == like.scalar_type() ||
+                       (types == Types::kAnyUnderAutocast &&
+                        at::autocast::is_autocast_enabled(tensor.device().type())),
+                   name, " is of type ", tensor.scalar_type(), "; it must be that of ", like_name,
+                   ", ", like.scalar_type());
+  CheckDevice(tensor, name, like, like_name);
 }
 
 void CheckRank(const at::Tensor& tensor, const std::string& name, int64_t rank, const char* shape) {
@@ -43,11 +49,21 @@ void CheckSize(const at::Tensor& tensor, const std::string& name, int64_t dim,
                     meaning, " = ", size);
 }
 
+// A weight of hkt::downsample is of x's type, or float32: what autocast leaves beside a 16-bit x.
+void CheckWeight(const at::Tensor& tensor, const std::string& name, const at::Tensor& x) {
+  CheckFloating(tensor, name);
+  TORCH_CHECK_TYPE(tensor.scalar_type() == x.scalar_type() ||
+                       (tensor.scalar_type() == at::kFloat && x.scalar_type() != at::kDouble),
+                   name, " is of type ", tensor.scalar_type(), "; it must be that of x, ",
+                   x.scalar_type(), x.scalar_type() == at::kDouble ? "" : ", or Float");
+  CheckDevice(tensor, name, x, "x");
+}
+
 void CheckVector(const at::Tensor& tensor, const std::string& name, const c10::SymInt& size,
-                 const at::Tensor& like) {
+                 const at::Tensor& x) {
   CheckRank(tensor, name, 1, "[d]");
   CheckSize(tensor, name, 0, size, "d");
-  CheckLike(tensor, name, like, "x");
+  CheckWeight(tensor, name, x);
 }
 
 // Values can be read where they lie in this process's memory; on other devices, while tracing and
@@ -70,9 +86,11 @@ void CheckLengthValues(const at::Tensor& lengths, const c10::SymInt& T) {
 }  // namespace
 
 void CheckAttention(at::TensorList queries, at::TensorList keys, const at::Tensor& value,
-                    int64_t stride, const std::optional<at::Tensor>& lengths) {
+                    int64_t stride, const std::optional<at::Tensor>& lengths, Types types) {
   TORCH_CHECK_VALUE(!queries.empty(),
                     "queries is empty; it must hold one tensor a level, at least 1");
+  TORCH_CHECK_VALUE(queries.size() <= kernels::kMaxLevels, "queries holds ", queries.size(),
+                    " levels; it must hold at most ", kernels::kMaxLevels);
   TORCH_CHECK_VALUE(keys.size() == queries.size(), "keys holds ", keys.size(),
                     " levels; it must hold as many as queries, ", queries.size());
   TORCH_CHECK_VALUE(stride >= 2, "stride is ", stride, "; it must be at least 2");
@@ -80,7 +98,7 @@ void CheckAttention(at::TensorList queries, at::TensorList keys, const at::Tenso
   CheckRank(q0, "queries[0]", 4, "[B, H, T, D]");
   CheckRank(value, "value", 4, "[B, Hkv, T, Dv]");
   CheckFloating(q0, "queries[0]");
-  CheckLike(value, "value", q0, "queries[0]");
+  CheckLike(value, "value", q0, "queries[0]", types);
   const c10::SymInt B = q0.sym_size(0), H = q0.sym_size(1), T = q0.sym_size(2), D = q0.sym_size(3);
   const c10::SymInt Hkv = value.sym_size(1);
   TORCH_CHECK_VALUE(D > 0, "queries[0] has head width D = 0; it must be at least 1");
@@ -93,8 +111,8 @@ void CheckAttention(at::TensorList queries, at::TensorList keys, const at::Tenso
     const std::string q = Level("queries", l), k = Level("keys", l);
     CheckRank(queries[l], q, 4, "[B, H, T_l, D]");
     CheckRank(keys[l], k, 4, "[B, Hkv, T_l, D]");
-    CheckLike(queries[l], q, q0, "queries[0]");
-    CheckLike(keys[l], k, q0, "queries[0]");
+    CheckLike(queries[l], q, q0, "queries[0]", types);
+    CheckLike(keys[l], k, q0, "queries[0]", types);
     for (const at::Tensor* tensor : {&queries[l], &keys[l]}) {
       const bool query = tensor == &queries[l];
       const std::string& name = query ? q : k;
@@ -110,9 +128,36 @@ void CheckAttention(at::TensorList queries, at::TensorList keys, const at::Tenso
   CheckSize(*lengths, "lengths", 0, B, "B of queries[0]");
   TORCH_CHECK_TYPE(lengths->scalar_type() == at::kLong, "lengths is of type ",
                    lengths->scalar_type(), "; it must be int64");
-  TORCH_CHECK_VALUE(lengths->device() == q0.device(), "lengths is on ", lengths->device(),
-                    "; it must be on the device of queries[0], ", q0.device());
+  CheckDevice(*lengths, "lengths", q0, "queries[0]");
   CheckLengthValues(*lengths, T);
+}
+
+void CheckAttentionBackward(const at::Tensor& d_out, at::TensorList queries, at::TensorList keys,
+                            const at::Tensor& value, const at::Tensor& out, const at::Tensor& lse,
+                            int64_t stride, const std::optional<at::Tensor>& lengths) {
+  CheckAttention(queries, keys, value, stride, lengths);
+  const at::Tensor& q0 = queries[0];
+  for (const at::Tensor* tensor : {&d_out, &out}) {
+    const char* name = tensor == &d_out ? "d_out" : "out";
+    CheckRank(*tensor, name, 4, "[B, H, T, Dv]");
+    CheckLike(*tensor, name, q0, "queries[0]");
+    CheckSize(*tensor, name, 3, value.sym_size(3), "Dv of value");
+  }
+  CheckRank(lse, "lse", 3, "[B, H, T]");
+  CheckDevice(lse, "lse", q0, "queries[0]");
+  const at::ScalarType type = ExactType(q0.scalar_type());
+  TORCH_CHECK_TYPE(lse.scalar_type() == type, "lse is of type ", lse.scalar_type(), "; it must be ",
+                   type);
+  for (const at::Tensor* tensor : {&d_out, &out, &lse}) {
+    const char* name = tensor == &d_out ? "d_out" : tensor == &out ? "out" : "lse";
+    CheckSize(*tensor, name, 0, q0.sym_size(0), "B of queries[0]");
+    CheckSize(*tensor, name, 1, q0.sym_size(1), "H of queries[0]");
+    CheckSize(*tensor, name, 2, q0.sym_size(2), "T of queries[0]");
+  }
+}
+
+at::ScalarType ExactType(at::ScalarType type) {
+  return type == at::kDouble ? at::kDouble : at::kFloat;
 }
 
 void CheckDownsample(const at::Tensor& x, const at::Tensor& depthwise_weight,
@@ -129,15 +174,29 @@ void CheckDownsample(const at::Tensor& x, const at::Tensor& depthwise_weight,
   CheckSize(depthwise_weight, "depthwise_weight", 1, 1, "1, as the convolution is depthwise,");
   TORCH_CHECK_VALUE(depthwise_weight.sym_size(2) > 0,
                     "depthwise_weight has kernel width 0; it must be at least 1");
-  CheckLike(depthwise_weight, "depthwise_weight", x, "x");
+  CheckWeight(depthwise_weight, "depthwise_weight", x);
   CheckVector(depthwise_bias, "depthwise_bias", d, x);
   CheckRank(pointwise_weight, "pointwise_weight", 2, "[d, d]");
   CheckSize(pointwise_weight, "pointwise_weight", 0, d, "d of x");
   CheckSize(pointwise_weight, "pointwise_weight", 1, d, "d of x");
-  CheckLike(pointwise_weight, "pointwise_weight", x, "x");
+  CheckWeight(pointwise_weight, "pointwise_weight", x);
   CheckVector(pointwise_bias, "pointwise_bias", d, x);
   CheckVector(norm_weight, "norm_weight", d, x);
   CheckVector(norm_bias, "norm_bias", d, x);
+}
+
+void CheckDownsampleBackward(const at::Tensor& d_out, const at::Tensor& x,
+                             const at::Tensor& depthwise_weight, const at::Tensor& depthwise_bias,
+                             const at::Tensor& pointwise_weight, const at::Tensor& pointwise_bias,
+                             const at::Tensor& norm_weight, const at::Tensor& norm_bias,
+                             int64_t stride) {
+  CheckDownsample(x, depthwise_weight, depthwise_bias, pointwise_weight, pointwise_bias,
+                  norm_weight, norm_bias, stride);
+  CheckRank(d_out, "d_out", 3, "[B, T_l, d]");
+  CheckLike(d_out, "d_out", x, "x");
+  CheckSize(d_out, "d_out", 0, x.sym_size(0), "B of x");
+  CheckSize(d_out, "d_out", 1, (x.sym_size(1) + (stride - 1)) / stride, "ceil(T / stride) of x");
+  CheckSize(d_out, "d_out", 2, x.sym_size(2), "d of x");
 }
 
 void CheckMultiscale(at::TensorList queries, const at::Tensor& value,
@@ -150,8 +209,7 @@ void CheckMultiscale(at::TensorList queries, const at::Tensor& value,
     CheckFloating(logits, name);
     CheckSize(logits, name, 0, q0.sym_size(1), "H of queries[0]");
     CheckSize(logits, name, 1, static_cast<int64_t>(L), "L, the number of queries,");
-    TORCH_CHECK_VALUE(logits.device() == q0.device(), name, " is on ", logits.device(),
-                      "; it must be on the device of queries[0], ", q0.device());
+    CheckDevice(logits, name, q0, "queries[0]");
   };
   check_logits(level_logits, "level_logits");
   if (!gate_logits || !gate_logits->defined()) {
@@ -165,7 +223,7 @@ void CheckMultiscale(at::TensorList queries, const at::Tensor& value,
   for (size_t l = 0; l < L; ++l) {
     const std::string name = Level("branches", l);
     CheckRank(branches[l], name, 4, "[B, H, T_l, Dv]");
-    CheckLike(branches[l], name, q0, "queries[0]");
+    CheckLike(branches[l], name, q0, "queries[0]", Types::kAnyUnderAutocast);
     CheckSize(branches[l], name, 0, q0.sym_size(0), "B of queries[0]");
     CheckSize(branches[l], name, 1, q0.sym_size(1), "H of queries[0]");
     CheckSize(branches[l], name, 2, queries[l].sym_size(2), "T_l of queries[l]");

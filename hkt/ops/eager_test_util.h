@@ -18,13 +18,12 @@
 
 namespace hkt::ops {
 
-inline at::Tensor EagerAttention(const std::vector<at::Tensor>& queries,
-                                 const std::vector<at::Tensor>& keys, const at::Tensor& value,
-                                 int64_t stride, std::optional<double> scale = std::nullopt,
-                                 bool causal = true,
-                                 const std::optional<at::Tensor>& lengths = std::nullopt) {
+// S [B, H, T, T], every level's scores repeated and summed.
+inline at::Tensor EagerScores(const std::vector<at::Tensor>& queries,
+                              const std::vector<at::Tensor>& keys, int64_t stride,
+                              std::optional<double> scale = std::nullopt) {
   const int64_t H = queries[0].size(1), T = queries[0].size(2), D = queries[0].size(3);
-  const int64_t groups = value.size(1) == 0 ? 1 : H / value.size(1);
+  const int64_t groups = keys[0].size(1) == 0 ? 1 : H / keys[0].size(1);
   const at::Tensor token = at::arange(T, at::kLong);
   at::Tensor scores = at::zeros({queries[0].size(0), H, T, T}, queries[0].options());
   int64_t step = 1;
@@ -34,23 +33,45 @@ inline at::Tensor EagerAttention(const std::vector<at::Tensor>& queries,
         at::matmul(queries[l], keys[l].repeat_interleave(groups, 1).transpose(2, 3));
     scores = scores + level.index_select(2, cell).index_select(3, cell);
   }
-  scores = scores * scale.value_or(1.0 / std::sqrt(static_cast<double>(D)));
+  return scores * scale.value_or(1.0 / std::sqrt(static_cast<double>(D)));
+}
+
+// Which keys a row sees, broadcasts to [B, 1, T, T].
+inline at::Tensor EagerMask(int64_t T, bool causal, const std::optional<at::Tensor>& lengths) {
   at::Tensor allowed = at::ones({T, T}, at::kBool);
   if (causal) allowed = allowed.tril();
   allowed = allowed.unsqueeze(0).unsqueeze(0);
-  at::Tensor valid;
-  if (lengths) {
-    valid = token.lt(lengths->unsqueeze(1)).unsqueeze(1);  // [B, 1, T]
-    allowed = allowed & valid.unsqueeze(2) & valid.unsqueeze(3);
-  }
+  if (!lengths) return allowed;
+  const at::Tensor valid = at::arange(T, at::kLong).lt(lengths->unsqueeze(1)).unsqueeze(1);
+  return allowed & valid.unsqueeze(2) & valid.unsqueeze(3);
+}
+
+inline at::Tensor EagerAttention(const std::vector<at::Tensor>& queries,
+                                 const std::vector<at::Tensor>& keys, const at::Tensor& value,
+                                 int64_t stride, std::optional<double> scale = std::nullopt,
+                                 bool causal = true,
+                                 const std::optional<at::Tensor>& lengths = std::nullopt) {
+  const int64_t H = queries[0].size(1), T = queries[0].size(2);
+  const at::Tensor allowed = EagerMask(T, causal, lengths);
   // Rows without a key: the scores there are replaced before the softmax, and the weights after it.
   const at::Tensor has_key = allowed.any(3, /*keepdim=*/true);
-  at::Tensor weights = at::where(allowed, scores, -INFINITY);
+  at::Tensor weights = at::where(allowed, EagerScores(queries, keys, stride, scale), -INFINITY);
   weights = at::where(has_key, weights, 0.0).softmax(3);
   weights = at::where(allowed, weights, 0.0);
   at::Tensor v = value;
-  if (lengths) v = at::where(valid.unsqueeze(3), v, 0.0);
-  return at::matmul(weights, v.repeat_interleave(groups, 1));
+  if (lengths)
+    v = at::where(at::arange(T, at::kLong).lt(lengths->unsqueeze(1)).unsqueeze(1).unsqueeze(3), v,
+                  0.0);
+  return at::matmul(weights, v.repeat_interleave(value.size(1) == 0 ? 1 : H / value.size(1), 1));
+}
+
+// [B, H, T]
+inline at::Tensor EagerLogSumExp(const std::vector<at::Tensor>& queries,
+                                 const std::vector<at::Tensor>& keys, int64_t stride, bool causal,
+                                 const std::optional<at::Tensor>& lengths,
+                                 std::optional<double> scale = std::nullopt) {
+  const at::Tensor allowed = EagerMask(queries[0].size(2), causal, lengths);
+  return at::where(allowed, EagerScores(queries, keys, stride, scale), -INFINITY).logsumexp(3);
 }
 
 // Inputs of one call, random and fixed by the seed.
@@ -92,6 +113,44 @@ inline AttentionInputs MakeInputs(const AttentionShape& shape, uint64_t seed,
   }
   inputs.value = at::randn({shape.B, shape.Hkv, shape.T, shape.Dv}, type);
   return inputs;
+}
+
+// Arguments of one call of hkt::downsample, random and fixed by the seed.
+struct Conv {
+  at::Tensor x, dw, db, pw, pb, nw, nb;
+
+  std::vector<at::Tensor> All() const { return {x, dw, db, pw, pb, nw, nb}; }
+  // x in `type`, the weights in `weights`, or in `type` as well.
+  Conv To(at::ScalarType type, std::optional<at::ScalarType> weights = std::nullopt) const {
+    const auto cast = [&](const at::Tensor& w) {
+      return w.detach().to(weights.value_or(type)).requires_grad_(true);
+    };
+    return {x.detach().to(type).requires_grad_(true),
+            cast(dw),
+            cast(db),
+            cast(pw),
+            cast(pb),
+            cast(nw),
+            cast(nb)};
+  }
+};
+
+inline Conv MakeConv(int64_t B, int64_t T, int64_t d, int64_t k, uint64_t seed) {
+  at::manual_seed(seed);
+  const auto make = [](at::IntArrayRef sizes) {
+    return at::randn(sizes, at::kDouble).requires_grad_(true);
+  };
+  return {make({B, T, d}), make({d, 1, k}), make({d}), make({d, d}),
+          make({d}),       make({d}),       make({d})};
+}
+
+// hkt::downsample from PyTorch's convolutions and norm.
+inline at::Tensor EagerDownsample(const Conv& c, int64_t stride) {
+  const int64_t d = c.x.size(2), k = c.dw.size(2);
+  const at::Tensor padded = at::constant_pad_nd(c.x.transpose(1, 2), {k - 1, 0});
+  const at::Tensor conv = at::conv1d(padded, c.dw, c.db, stride, at::IntArrayRef{0}, 1, d);
+  const at::Tensor mapped = at::conv1d(conv, c.pw.unsqueeze(2), c.pb).transpose(1, 2);
+  return at::gelu(at::layer_norm(mapped, {d}, c.nw, c.nb, 1e-5));
 }
 
 inline std::vector<double> ToDoubles(const at::Tensor& tensor) {

@@ -1,5 +1,5 @@
-// hkt::multiscale_attention and hkt::downsample against the formulas of the specification, written
-// with other operators.
+// hkt::multiscale_attention against the formulas of the specification, written with other
+// operators.
 
 #include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
@@ -223,53 +223,6 @@ TEST(MultiscaleTest, LambdaIsComputedInSinglePrecisionForHalfInputs) {
       CompareBits(low.Call(false), attention(queries, low.inputs.keys, low.inputs.value, 2)));
 }
 
-struct Conv {
-  at::Tensor x, dw, db, pw, pb, nw, nb;
-  std::vector<at::Tensor> All() const { return {x, dw, db, pw, pb, nw, nb}; }
-};
-
-Conv MakeConv(int64_t B, int64_t T, int64_t d, int64_t k, uint64_t seed) {
-  at::manual_seed(seed);
-  const auto make = [](at::IntArrayRef sizes) {
-    return at::randn(sizes, at::kDouble).requires_grad_(true);
-  };
-  return {make({B, T, d}), make({d, 1, k}), make({d}), make({d, d}),
-          make({d}),       make({d}),       make({d})};
-}
-
-TEST(DownsampleTest, EqualsPaddedConvolutionNormAndGelu) {
-  for (int64_t s : {1, 2, 3, 5}) {
-    for (int64_t k : {1, 2, 3, 4}) {
-      for (int64_t T : {1, 2, 3, 4, 5, 6, 17}) {
-        const Conv c = MakeConv(2, T, 6, k, static_cast<uint64_t>(s * 100 + k * 10 + T));
-        const at::Tensor got = downsample(c.x, c.dw, c.db, c.pw, c.pb, c.nw, c.nb, s);
-        const at::Tensor padded = at::constant_pad_nd(c.x.transpose(1, 2), {k - 1, 0});
-        const at::Tensor conv = at::conv1d(padded, c.dw, c.db, s, at::IntArrayRef{0}, 1, 6);
-        const at::Tensor mapped = at::conv1d(conv, c.pw.unsqueeze(2), c.pb).transpose(1, 2);
-        const at::Tensor want = at::gelu(at::layer_norm(mapped, {6}, c.nw, c.nb, 1e-5));
-        ASSERT_EQ(got.size(1), CeilDiv(T, s));
-        EXPECT_TRUE(Compare(got, want, 1e-12)) << "s " << s << " k " << k << " T " << T;
-        const at::Tensor d_out = at::randn(want.sizes(), at::kDouble);
-        const auto d_got = torch::autograd::grad({got}, c.All(), {d_out}),
-                   d_want = torch::autograd::grad({want}, c.All(), {d_out});
-        for (size_t i = 0; i < d_got.size(); ++i)
-          EXPECT_TRUE(Compare(d_got[i], d_want[i], 1e-11))
-              << "s " << s << " k " << k << " T " << T << " " << i;
-      }
-    }
-  }
-}
-
-TEST(DownsampleTest, EmptyInputs) {
-  for (auto [B, T] : {std::pair<int64_t, int64_t>{0, 5}, {2, 0}}) {
-    const Conv c = MakeConv(B, T, 4, 3, 1);
-    const at::Tensor out = downsample(c.x, c.dw, c.db, c.pw, c.pb, c.nw, c.nb, 2);
-    EXPECT_EQ(out.sizes(), (std::vector<int64_t>{B, CeilDiv(T, 2), 4}));
-    for (const at::Tensor& gradient : torch::autograd::grad({out.sum()}, c.All()))
-      EXPECT_TRUE(gradient.defined());
-  }
-}
-
 // Under autocast products are in bf16, norms, softmax and lambda in fp32, and every gradient has
 // its parameter's type.
 TEST(MultiscaleTest, AutocastCastsInsideAndKeepsGradientsInSinglePrecision) {
@@ -325,15 +278,6 @@ TEST(MultiscaleTest, MisuseNamesTheArgument) {
                                      head.level_logits, std::nullopt, head.branches, 2);
               }),
               HasSubstr("it must be empty without gate_logits"));
-  const Conv c = MakeConv(1, 4, 4, 3, 1);
-  EXPECT_THAT(MessageOf([&] { downsample(c.x, c.dw, c.db, c.pw, c.pb, c.nw, c.nb, 0); }),
-              HasSubstr("stride is 0"));
-  EXPECT_THAT(MessageOf([&] { downsample(c.x[0], c.dw, c.db, c.pw, c.pb, c.nw, c.nb, 2); }),
-              HasSubstr("x has 2 dimensions; it must be [B, T, d]"));
-  EXPECT_THAT(MessageOf([&] {
-                downsample(c.x, c.dw, c.db, c.pw, c.pb, at::zeros({5}, at::kDouble), c.nb, 2);
-              }),
-              HasSubstr("norm_weight has size 5"));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <tuple>
+#include <vector>
 
 // The operators of the library hkt, as C++ functions that go through PyTorch's dispatcher
 // (autograd, autocast, other devices, torch.compile all see them). The same operators are
@@ -28,14 +30,39 @@ at::Tensor attention(at::TensorList queries, at::TensorList keys, const at::Tens
                      int64_t stride, std::optional<double> scale = std::nullopt, bool causal = true,
                      const std::optional<at::Tensor>& lengths = std::nullopt);
 
+// What hkt::attention is made of, for those who keep the parts themselves. Neither has a derivative
+// of its own (NotImplementedError, never a wrong number).
+//   attention_forward: out as above, and lse [B, H, T], contiguous, the natural logarithm of each
+//   row's sum of exp(score), minus infinity without keys; float32, float64 for double inputs.
+//   attention_backward: d_queries, d_keys, d_value in this order, 2 L + 1 tensors of the inputs'
+//   shapes and type, each laid out as [B, T_l, H, D] memory.
+std::tuple<at::Tensor, at::Tensor> attention_forward(
+    at::TensorList queries, at::TensorList keys, const at::Tensor& value, int64_t stride,
+    std::optional<double> scale = std::nullopt, bool causal = true,
+    const std::optional<at::Tensor>& lengths = std::nullopt);
+std::vector<at::Tensor> attention_backward(const at::Tensor& d_out, at::TensorList queries,
+                                           at::TensorList keys, const at::Tensor& value,
+                                           const at::Tensor& out, const at::Tensor& lse,
+                                           int64_t stride, std::optional<double> scale, bool causal,
+                                           const std::optional<at::Tensor>& lengths);
+
 // One step of the pyramid: GELU(LayerNorm(pointwise(depthwise(x)))), the convolution causal with
 // stride s and k - 1 zeros on the left, so that position tau reads x at tau*s - (k-1) … tau*s.
 //   x [B, T, d], depthwise_weight [d, 1, k], depthwise_bias [d], pointwise_weight [d, d],
-//   pointwise_bias, norm_weight, norm_bias [d] -> [B, ceil(T/s), d]
+//   pointwise_bias, norm_weight, norm_bias [d] -> [B, ceil(T/s), d], contiguous
+// The weights are of x's type, or float32 beside a 16-bit x.
 at::Tensor downsample(const at::Tensor& x, const at::Tensor& depthwise_weight,
                       const at::Tensor& depthwise_bias, const at::Tensor& pointwise_weight,
                       const at::Tensor& pointwise_bias, const at::Tensor& norm_weight,
                       const at::Tensor& norm_bias, int64_t stride, double eps = 1e-5);
+
+// Its seven gradients in the order of its arguments; the forward pass is recomputed. No derivative
+// of its own.
+std::vector<at::Tensor> downsample_backward(
+    const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& depthwise_weight,
+    const at::Tensor& depthwise_bias, const at::Tensor& pointwise_weight,
+    const at::Tensor& pointwise_bias, const at::Tensor& norm_weight, const at::Tensor& norm_bias,
+    int64_t stride, double eps = 1e-5);
 
 // The whole head: fusion weights, gates and attention (section "One attention layer" of
 // docs/model.md).

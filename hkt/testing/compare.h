@@ -21,6 +21,12 @@ struct Comparison {
 // ok iff |got[i] - want[i]| <= bound for every i.
 Comparison Compare(std::span<const double> got, std::span<const double> want, double bound);
 
+// ok iff |got[i] - want[i]| <= bounds[i] for every i. The bounds are those of float32 arithmetic or
+// wider: a reference in double is then off by at most 2^-29 of them itself, which is what tells a
+// `want` that is 0 up to its own rounding from one that a result of nothing but 0 misses.
+Comparison Compare(std::span<const double> got, std::span<const double> want,
+                   std::span<const double> bounds);
+
 // ok iff both hold the same bits; NaN equals NaN of the same bits, 0 differs from -0.
 Comparison CompareBits(std::span<const double> got, std::span<const double> want);
 

@@ -45,6 +45,27 @@ TEST(CompareTest, RejectsEveryKindOfWrongResult) {
   EXPECT_FALSE(Compare(kWant, kWant, INFINITY)) << "no bound";
 }
 
+TEST(CompareTest, EveryElementHasItsOwnBound) {
+  const std::vector<double> bounds = {0.1, 1e-3, 1e-6, 0.5};
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(Compare(kWant, kWant, bounds));
+  EXPECT_TRUE(Compare(With(0, 1.09), kWant, bounds));
+  EXPECT_FALSE(Compare(With(2, 3.00001), kWant, bounds)) << "outside its own, inside of others";
+  EXPECT_FALSE(Compare(With(2, kNan), kWant, bounds)) << "NaN";
+  EXPECT_FALSE(Compare(kWant, With(2, kNan), bounds)) << "NaN in the reference";
+  EXPECT_FALSE(Compare(With(0, INFINITY), kWant, bounds)) << "infinity";
+  EXPECT_FALSE(Compare(std::vector<double>(3), std::vector<double>(3), bounds)) << "size";
+  EXPECT_FALSE(Compare(std::vector<double>(4), kWant, std::vector<double>(4, 10.0))) << "all zero";
+  // A reference of zeros up to its own rounding may be met by exact zeros.
+  EXPECT_TRUE(
+      Compare(std::vector<double>(2), std::vector<double>{1e-17, 0}, std::vector<double>(2, 1e-6)));
+  EXPECT_FALSE(Compare(kWant, kWant, std::vector<double>{1, 1, 1, kNan})) << "no bound";
+  EXPECT_FALSE(Compare(kWant, kWant, std::vector<double>{1, 1, 1, INFINITY})) << "no bound";
+  EXPECT_THAT(Compare(With(2, 5.0), kWant, bounds).message,
+              HasSubstr("1 of 4 elements differ by more than their bound; worst at 2: got 5, want "
+                        "3, bound 1e-06"));
+}
+
 TEST(CompareTest, SaysWhere) {
   const Comparison result = Compare(With(2, 5.0), kWant, 0.5);
   EXPECT_THAT(result.message,

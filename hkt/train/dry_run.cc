@@ -30,6 +30,14 @@ data::Batch RandomBatch(int64_t B, const data::TaskInfo& task, uint64_t key) {
 
 }  // namespace
 
+std::vector<data::TensorBatch> RandomBatches(const TrainConfig& config,
+                                             const data::TaskInfo& task) {
+  std::vector<data::TensorBatch> batches;
+  for (int64_t i = 0; i < config.accumulate; ++i)
+    batches.push_back(data::ToTensors(RandomBatch(config.batch, task, static_cast<uint64_t>(i))));
+  return batches;
+}
+
 DryRunReport DryRun(const Config& config, const DryRunOptions& options) {
   using Clock = std::chrono::steady_clock;
   const auto seconds_since = [](Clock::time_point start) {
@@ -39,11 +47,7 @@ DryRunReport DryRun(const Config& config, const DryRunOptions& options) {
   Model model = Model(config, task);
   model.SetTraining(true);
   TrainStep step(model, config.train);
-  std::vector<data::TensorBatch> batches;
-  for (int64_t i = 0; i < config.train.accumulate; ++i) {
-    batches.push_back(
-        data::ToTensors(RandomBatch(config.train.batch, task, static_cast<uint64_t>(i))));
-  }
+  const std::vector<data::TensorBatch> batches = RandomBatches(config.train, task);
   DryRunReport report;
   const auto begin = Clock::now();
   for (int64_t i = 0; i < options.warmup_steps + options.steps; ++i) {

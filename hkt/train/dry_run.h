@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "hkt/base/config.h"
+#include "hkt/data/task.h"
+#include "hkt/data/tensors.h"
 
 namespace hkt::train {
 
@@ -22,6 +24,9 @@ struct DryRunReport {
   double median_step_seconds = 0;
   double tokens_per_second = 0;  // at the median
 };
+
+// The micro-batches of one step, random, every sequence of the full length.
+std::vector<data::TensorBatch> RandomBatches(const TrainConfig& config, const data::TaskInfo& task);
 
 // Real training steps (TrainStep: forward, backward, clipping, AdamW, dropout) on random batches in
 // which every sequence has the full length: the largest memory and the longest step that the

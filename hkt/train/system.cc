@@ -17,11 +17,15 @@
 
 namespace hkt::train {
 
-void SetThreads(int64_t threads) {
+void CheckThreads(int64_t threads) {
   const int64_t most = std::max<int64_t>(64, 4 * int64_t{std::thread::hardware_concurrency()});
   CheckUsage(threads >= 0 && threads <= most, "threads is ", threads,
              ", must be from 0 (PyTorch's own choice) to ", most,
              " on this machine; set --threads");
+}
+
+void SetThreads(int64_t threads) {
+  CheckThreads(threads);
   if (threads > 0) at::set_num_threads(static_cast<int>(threads));
 }
 

@@ -4,9 +4,10 @@
 
 namespace hkt::train {
 
-// 0 leaves PyTorch's own choice. To be called before the first operator. UsageError below 0 and for
-// more threads than the machine could sensibly run (64, or four a hardware thread): they would hang
-// or crash the run-time.
+// UsageError below 0 and for more threads than the machine could sensibly run (64, or four a
+// hardware thread): they would hang or crash the run-time. 0 is PyTorch's own choice.
+void CheckThreads(int64_t threads);
+// Checks and sets. To be called before the first operator.
 void SetThreads(int64_t threads);
 int64_t Threads();
 

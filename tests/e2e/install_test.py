@@ -55,6 +55,18 @@ class InstallTest(unittest.TestCase):
         loss = float(output.split("loss")[1])
         self.assertTrue(0 < loss < 10, output)  # NaN fails, too
 
+    def test_kernels_example_builds_and_runs(self):
+        build = self.root / "kernels"
+        status, output = self.configure(SOURCE / "examples" / "kernels", build)
+        self.assertEqual(status, 0, output)
+        status, output = run("cmake", "--build", build)
+        self.assertEqual(status, 0, output)
+        status, output = run(build / "example")
+        self.assertEqual(status, 0, output)
+        # Every value is 1/2, so every output is; the gradients of the values sum to those of the outputs.
+        self.assertRegex(output, r"out 0.5 … (0.5|0.49999\d*|0.50000\d*)\n")
+        self.assertLess(len((SOURCE / "examples" / "kernels" / "main.cc").read_text().splitlines()), 60)
+
     def test_installed_program_runs(self):
         status, output = run(self.prefix / "bin" / "hkt", "info", "--json")
         self.assertEqual(status, 0, output)

@@ -22,9 +22,10 @@ ALLOWED = {
     "hkt/train": {"hkt/nn", "hkt/ops", "hkt/data", "hkt/io", "hkt/base"},
     "hkt/analysis": {"hkt/train", "hkt/nn", "hkt/ops", "hkt/data", "hkt/io", "hkt/base"},
     "hkt/report": {"hkt/io", "hkt/base"},
-    "cli": {"hkt/analysis", "hkt/report", "hkt/train", "hkt/nn", "hkt/ops", "hkt/data", "hkt/io", "hkt/base", "hkt/kernels"},
+    "bench": {"hkt/train", "hkt/nn", "hkt/ops", "hkt/data", "hkt/kernels", "hkt/base"},
+    "cli": {"bench", "hkt/analysis", "hkt/report", "hkt/train", "hkt/nn", "hkt/ops", "hkt/data", "hkt/io", "hkt/base", "hkt/kernels"},
 }
-TORCH_FOLDERS = {"hkt/ops", "hkt/nn", "hkt/train", "hkt/analysis", "cli"}
+TORCH_FOLDERS = {"hkt/ops", "hkt/nn", "hkt/train", "hkt/analysis", "bench", "cli"}
 TORCH_FILES = {"hkt/data/tensors.h", "hkt/data/tensors.cc"}  # the one adapter
 TORCH = re.compile(r"^(torch|ATen|c10)/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
@@ -32,7 +33,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
 
 def room_of(path):
     parts = path.split("/")
-    return parts[0] if parts[0] == "cli" else "/".join(parts[:2])
+    return parts[0] if parts[0] in ("bench", "cli") else "/".join(parts[:2])
 
 
 def is_test(path):
@@ -50,7 +51,7 @@ def problems_of(path, text):
         if TORCH.match(header):
             if room not in TORCH_FOLDERS and path not in TORCH_FILES and not (room == "hkt/data" and is_test(path)):
                 found.append(f"{path}: includes {header}; {room} is free of PyTorch")
-        elif header.startswith(("hkt/", "cli/")):
+        elif header.startswith(("hkt/", "cli/", "bench/")):
             other = room_of(header)
             allowed = ALLOWED[room] | {room} | ({"hkt/testing"} if is_test(path) else set())
             if other not in allowed:
@@ -67,7 +68,7 @@ def sources(*patterns):
 class StructureTest(unittest.TestCase):
     def test_include_directions(self):
         found = []
-        files = [p for p in sources("*.cc", "*.h") if p.startswith(("hkt/", "cli/"))]
+        files = [p for p in sources("*.cc", "*.h") if p.startswith(("hkt/", "cli/", "bench/"))]
         self.assertGreater(len(files), 20)
         for path in files:
             found += problems_of(path, (SOURCE / path).read_text())

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "bench/timing.h"
+#include "hkt/base/config.h"
+
+namespace hkt::bench {
+
+struct TrainBenchOptions {
+  // As given to `hkt train`, not resolved. What the arms differ in is set here: model and gates,
+  // and one level for those of one level.
+  Config config;
+  TimingOptions timing;
+};
+
+// Whole training steps (forward, backward, clipping, AdamW, dropout) on random batches of full
+// length, the arms in turn, a step each:
+//   hkt_fusion             three levels without gates, fused kernels
+//   hkt_fusion_composite   the same in stock PyTorch (hkt/ops composites)
+//   hkt                    with gates, fused kernels
+//   hkt_composite          the same in stock PyTorch
+//   mha                    one level, fused kernels
+//   mha_torch              one level on scaled_dot_product_attention
+// Returns {"arms": {name: {timing…, "parameters"}}, "ratios": {…}}.
+nlohmann::ordered_json BenchTrain(const TrainBenchOptions& options);
+
+}  // namespace hkt::bench
