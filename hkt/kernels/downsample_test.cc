@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hkt/base/dims.h"
@@ -13,32 +17,46 @@
 #include "hkt/base/random.h"
 #include "hkt/kernels/downsample_test_util.h"
 #include "hkt/kernels/reference/downsample.h"
-#include "hkt/kernels/strided_test_util.h"
 #include "hkt/kernels/targets.h"
 #include "hkt/testing/compare.h"
+#include "hkt/testing/operand.h"
 
 namespace hkt::kernels {
 namespace {
 
 using reference::Vector;
+using testing::Element;
+using testing::Layout;
+using testing::Operand;
 
 constexpr float kEps = 2e-4F;  // not the default
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Shape {
   int64_t B = 1, T = 1, d = 8, k = 3, stride = 2;
-  Type type = Type::kFloat32;
-  Placement x = Placement::kPlain, out = Placement::kPlain, d_out = Placement::kPlain,
-            d_x = Placement::kPlain;
+  Element element = Element::kFloat32;
+  Layout x = Layout::kContiguous, out = Layout::kContiguous, d_out = Layout::kContiguous,
+         d_x = Layout::kContiguous;
 
   int64_t Tl() const { return CeilDiv(T, stride); }
   std::string Name() const {
-    return Concat("B = ", B, ", T = ", T, ", d = ", d, ", k = ", k, ", s = ", stride, ", type ",
-                  static_cast<int>(type), ", placements ", static_cast<int>(x),
-                  static_cast<int>(out), static_cast<int>(d_out), static_cast<int>(d_x),
-                  ", target ", ChosenTarget());
+    return Concat("B = ", B, ", T = ", T, ", d = ", d, ", k = ", k, ", s = ", stride, ", ",
+                  NameOf(element), ", x ", NameOf(x), ", out ", NameOf(out), ", d_out ",
+                  NameOf(d_out), ", d_x ", NameOf(d_x), ", target ", ChosenTarget());
   }
 };
+
+Type TypeOf(Element element) {
+  return element == Element::kFloat32    ? Type::kFloat32
+         : element == Element::kBFloat16 ? Type::kBFloat16
+                                         : Type::kFloat16;
+}
+
+template <class Strided, class Source>
+Strided View(Source& x) {
+  const auto& strides = x.strides();
+  return {x.data(), strides[0], strides[1], strides[2], strides[3]};
+}
 
 // Every result, widened to double.
 struct Results {
@@ -62,7 +80,7 @@ constexpr struct {
 std::vector<float> Floats(Random& random, int64_t n, double size, double around = 0) {
   std::vector<float> values(n);
   for (float& value : values)
-    value = static_cast<float>(around + size * StridedTensor::Symmetric(random));
+    value = static_cast<float>(around + size * (2 * random.Uniform() - 1));
   return values;
 }
 
@@ -75,8 +93,8 @@ class Case {
   explicit Case(const Shape& shape, uint64_t seed = 1)
       : shape_(shape),
         random_({seed, static_cast<uint64_t>(shape.T), static_cast<uint64_t>(shape.d)}),
-        x_(shape.B, shape.T, shape.d, shape.type, shape.x),
-        d_out_(shape.B, shape.Tl(), shape.d, shape.type, shape.d_out),
+        x_({shape.B, 1, shape.T, shape.d}, shape.element, shape.x),
+        d_out_({shape.B, 1, shape.Tl(), shape.d}, shape.element, shape.d_out),
         depthwise_weight_(Floats(random_, shape.d * shape.k, 1)),
         depthwise_bias_(Floats(random_, shape.d, 0.5)),
         pointwise_weight_(
@@ -84,12 +102,12 @@ class Case {
         pointwise_bias_(Floats(random_, shape.d, 0.5)),
         norm_weight_(Floats(random_, shape.d, 0.5, 1)),
         norm_bias_(Floats(random_, shape.d, 0.5)) {
-    x_.Fill(random_, 1.5);
-    d_out_.Fill(random_, 1);
+    x_.Set(Widen(Floats(random_, shape.B * shape.T * shape.d, 1.5)));
+    d_out_.Set(Widen(Floats(random_, shape.B * shape.Tl() * shape.d, 1)));
   }
 
   const Shape& shape() const { return shape_; }
-  StridedTensor& x() { return x_; }
+  Operand& x() { return x_; }
 
   DownsampleParams Params() {
     DownsampleParams p;
@@ -99,8 +117,8 @@ class Case {
     p.k = shape_.k;
     p.stride = shape_.stride;
     p.eps = kEps;
-    p.type = shape_.type;
-    p.x = x_.Of<Input>();
+    p.type = TypeOf(shape_.element);
+    p.x = View<Input>(std::as_const(x_));
     p.depthwise_weight = depthwise_weight_.data();
     p.depthwise_bias = depthwise_bias_.data();
     p.pointwise_weight = pointwise_weight_.data();
@@ -113,33 +131,33 @@ class Case {
   // The kernel's results. Sequence b alone with `alone` >= 0.
   Results Run(const Parallel& parallel = {}, int64_t alone = -1) {
     DownsampleParams p = Params();
-    Input d_out = d_out_.Of<Input>();
+    Input d_out = View<Input>(std::as_const(d_out_));
     if (alone >= 0) {
       p.B = 1;
       p.x = From(p.x, alone);
       d_out = From(d_out, alone);
     }
     const int64_t d = p.d;
-    StridedTensor out(p.B, shape_.Tl(), d, p.type, shape_.out),
-        d_x(p.B, p.T, d, p.type, shape_.d_x);
+    Operand out({p.B, 1, shape_.Tl(), d}, shape_.element, shape_.out);
+    Operand d_x({p.B, 1, p.T, d}, shape_.element, shape_.d_x);
     std::vector<float> weights[] = {Guarded(d * p.k), Guarded(d), Guarded(d * d),
                                     Guarded(d),       Guarded(d), Guarded(d)};
-    DownsampleForward(p, out.Of<Output>(), parallel);
+    DownsampleForward(p, View<Output>(out), parallel);
     DownsampleBackward(p, d_out,
-                       {d_x.Of<Output>(), weights[0].data(), weights[1].data(), weights[2].data(),
+                       {View<Output>(d_x), weights[0].data(), weights[1].data(), weights[2].data(),
                         weights[3].data(), weights[4].data(), weights[5].data()},
                        parallel);
-    EXPECT_TRUE(out.OthersUntouched()) << shape_.Name();
-    EXPECT_TRUE(d_x.OthersUntouched()) << shape_.Name();
+    EXPECT_EQ(out.Trespass(), "") << shape_.Name();
+    EXPECT_EQ(d_x.Trespass(), "") << shape_.Name();
     for (std::vector<float>& gradient : weights) {
       for (int i = 0; i < kGuard; ++i) {
         EXPECT_TRUE(std::isnan(gradient.back())) << shape_.Name();
         gradient.pop_back();
       }
     }
-    return {out.Values(),
-            {d_x.Values(), Widen(weights[0]), Widen(weights[1]), Widen(weights[2]),
-             Widen(weights[3]), Widen(weights[4]), Widen(weights[5])}};
+    return {out.Get(),
+            {d_x.Get(), Widen(weights[0]), Widen(weights[1]), Widen(weights[2]), Widen(weights[3]),
+             Widen(weights[4]), Widen(weights[5])}};
   }
 
   void ExpectReference(const Parallel& parallel = {}) {
@@ -150,16 +168,16 @@ class Case {
     p.k = shape_.k;
     p.stride = shape_.stride;
     p.eps = kEps;
-    p.x = x_.Values();
+    p.x = x_.Get();
     p.depthwise_weight = Widen(depthwise_weight_);
     p.depthwise_bias = Widen(depthwise_bias_);
     p.pointwise_weight = Widen(pointwise_weight_);
     p.pointwise_bias = Widen(pointwise_bias_);
     p.norm_weight = Widen(norm_weight_);
     p.norm_bias = Widen(norm_bias_);
-    const Vector d_out = d_out_.Values();
+    const Vector d_out = d_out_.Get();
     const Results got = Run(parallel);
-    const DownsampleBounds bounds = ErrorBounds(p, d_out, shape_.type);
+    const DownsampleBounds bounds = ErrorBounds(p, d_out, shape_.element);
     Expect("out", got.out, reference::DownsampleForward(p), bounds.out);
     const reference::DownsampleGradients want = reference::DownsampleBackward(p, d_out);
     for (const auto& [name, member] : kGradients)
@@ -172,7 +190,8 @@ class Case {
   static std::vector<float> Guarded(int64_t n) { return std::vector<float>(n + kGuard, kNan); }
 
   Input From(Input tensor, int64_t b) const {
-    tensor.data = static_cast<const char*>(tensor.data) + b * tensor.batch * SizeOf(shape_.type);
+    tensor.data =
+        static_cast<const char*>(tensor.data) + b * tensor.batch * BytesOf(shape_.element);
     return tensor;
   }
 
@@ -192,7 +211,7 @@ class Case {
 
   Shape shape_;
   Random random_;
-  StridedTensor x_, d_out_;
+  Operand x_, d_out_;
   std::vector<float> depthwise_weight_, depthwise_bias_, pointwise_weight_, pointwise_bias_,
       norm_weight_, norm_bias_;
 };
@@ -258,30 +277,40 @@ TEST_P(Downsample, EqualsReferenceWithoutPoison) {
   Case({.B = 2, .T = 201, .d = 20}).ExpectReference();
 }
 
-TEST_P(Downsample, EqualsReferenceInEveryTypeAndPlacement) {
-  for (const Type type : {Type::kFloat32, Type::kBFloat16, Type::kFloat16}) {
-    for (const Placement placement : kInputPlacements) {
-      const Placement out = placement == Placement::kBroadcast ? Placement::kPlain : placement;
-      Case({2, 37, 5, 3, 2, type, placement, out, placement, out}).ExpectReference();
+// The layout for an output where the input has `layout`.
+Layout OutputLayout(Layout layout) {
+  const bool overlaps = std::find(testing::kLayouts, testing::kLayouts + testing::kOutputLayouts,
+                                  layout) == testing::kLayouts + testing::kOutputLayouts;
+  return overlaps ? Layout::kContiguous : layout;
+}
+
+constexpr Element kElements[] = {Element::kFloat32, Element::kBFloat16, Element::kFloat16};
+
+TEST_P(Downsample, EqualsReferenceInEveryTypeAndLayout) {
+  for (const Element element : kElements) {
+    for (const Layout layout : testing::kLayouts) {
+      const Layout out = OutputLayout(layout);
+      Case({2, 37, 5, 3, 2, element, layout, out, layout, out}).ExpectReference();
       // Rows of whole vectors, in blocks that begin after the first token: the path without copies.
-      Case({2, 207, 32, 3, 2, type, placement, out, placement, out}).ExpectReference();
+      Case({2, 207, 32, 3, 2, element, layout, out, layout, out}).ExpectReference();
     }
   }
 }
 
 TEST_P(Downsample, EqualsReferenceAtRandom) {
   Random random({5});
+  const auto layout = [&](uint64_t most) { return testing::kLayouts[random.Below(most)]; };
   for (uint64_t i = 0; i < 200; ++i) {
     Shape shape{.B = random.Between(1, 3),
                 .T = random.Between(1, 60),
                 .d = random.Between(1, 70),
                 .k = random.Between(1, 7),
                 .stride = random.Between(1, 5),
-                .type = static_cast<Type>(random.Below(3)),
-                .x = kInputPlacements[random.Below(5)],
-                .out = static_cast<Placement>(random.Below(kOutputPlacements)),
-                .d_out = kInputPlacements[random.Below(5)],
-                .d_x = static_cast<Placement>(random.Below(kOutputPlacements))};
+                .element = kElements[random.Below(3)],
+                .x = layout(std::size(testing::kLayouts)),
+                .out = layout(testing::kOutputLayouts),
+                .d_out = layout(std::size(testing::kLayouts)),
+                .d_x = layout(testing::kOutputLayouts)};
     Case(shape, i).ExpectReference();
     if (HasFailure()) return;
   }
@@ -330,7 +359,9 @@ TEST_P(Downsample, NanStaysWhereItsTokenIsRead) {
     for (const int64_t token : {0, 5, 250, 388, 399}) {
       Case test({.B = 2, .T = 400, .d = 32, .stride = stride});
       const Results clean = test.Run();
-      test.x().Put(1, token, 3, kNan);
+      Vector x = test.x().Get();
+      x[(400 + token) * 32 + 3] = kNan;
+      test.x().Set(x);
       const Results got = test.Run();
       const int64_t Tl = test.shape().Tl(), d = 32;
       const auto reads = [&](int64_t b, int64_t tau) {
