@@ -9,6 +9,7 @@
 #include "hkt/base/dims.h"
 #include "hkt/base/error.h"
 #include "hkt/kernels/attention_test_util.h"
+#include "hkt/kernels/targets.h"
 
 namespace hkt::kernels {
 namespace {
@@ -37,9 +38,7 @@ std::vector<AttentionCase> Cases() {
            .lengths = {260, 0, 97}},
           {.shape = {.B = 2, .H = 6, .Hkv = 2, .T = 200, .D = 3, .Dv = 4, .L = 4},
            .lengths = {199, 130},
-           .element = testing::Element::kBFloat16},
-          {.shape = {.B = 8, .H = 64, .Hkv = 16, .T = 3, .D = 130, .Dv = 2, .L = 6},
-           .lengths = {3, 2, 1, 0, 3, 1, 2, 3}}};
+           .element = testing::Element::kBFloat16}};
 }
 
 TEST(AttentionBitwiseTest, WorkersChangeNoBit) {
@@ -53,6 +52,9 @@ TEST(AttentionBitwiseTest, WorkersChangeNoBit) {
              {std::pair<const char*, decltype(&InOrder)>{"in order", InOrder},
               {"reversed", Reversed},
               {"threads", Threads}}) {
+          // Poisoning takes longer than the kernels do; what one worker alone reads of it the first
+          // run has shown.
+          if (ScratchPoison() && !(workers == 3 && run == &Threads)) continue;
           SCOPED_TRACE(Concat(workers, " workers, ", name));
           ExpectSameBits(RunKernels(c, x, {workers, run}), want);
         }
@@ -60,6 +62,18 @@ TEST(AttentionBitwiseTest, WorkersChangeNoBit) {
     });
     if (HasFailure()) return;
   }
+}
+
+// So many heads that their packed copies and sums are made in several waves.
+TEST(AttentionBitwiseTest, WorkersChangeNoBitOfManyHeads) {
+  const AttentionCase c{.shape = {.B = 8, .H = 64, .Hkv = 16, .T = 3, .D = 130, .Dv = 2, .L = 6},
+                        .lengths = {3, 2, 1, 0, 3, 1, 2, 3}};
+  const AttentionTensors x = MakeTensors(c);
+  ForEachTarget([&] {
+    const Parts want = RunKernels(c, x);
+    ExpectSameBits(RunKernels(c, x, {3, Threads}), want);
+    ExpectSameBits(RunKernels(c, x, {7, Reversed}), want);
+  });
 }
 
 // Each worker is called once, in both directions, with an index below their number; a kernel may

@@ -41,7 +41,7 @@ struct TapRows {
   int64_t row, tap;
 };
 
-// What the two passes take out of DownsampleParams.
+// The sizes that follow from DownsampleParams, and rows of x and of outputs as the loops want them.
 class DownsampleShape {
  public:
   explicit DownsampleShape(const DownsampleParams& params)
@@ -107,8 +107,8 @@ class DownsampleShape {
   int64_t Tl_, width_;
 };
 
-// y [kTaps chunk of the depthwise convolution], one panel: y[r] = start + sum_a w[a] x[r, a].
-// `start` null: what y holds.
+// One panel of the depthwise convolution, kTaps taps: y[r] = start + sum_a w[a] x[r, a]. `start`
+// null: what y holds, from the taps before.
 template <int kTaps>
 HWY_NOINLINE void DepthwisePanel(const TapRows& x, int64_t n, const float* HWY_RESTRICT w,
                                  int64_t ldw, const float* HWY_RESTRICT start,
@@ -121,7 +121,7 @@ HWY_NOINLINE void DepthwisePanel(const TapRows& x, int64_t n, const float* HWY_R
   }
   const float* HWY_RESTRICT row = x.data;
   for (int64_t r = 0; r < n; ++r, row += x.row, y += kPanel) {
-    const float* HWY_RESTRICT from = start == nullptr ? y : start;
+    const float* from = start == nullptr ? y : start;
     VF y0 = hn::Load(d, from), y1 = hn::Load(d, from + kLanes);
     const float* HWY_RESTRICT source = row;
     HKT_UNROLL for (int a = 0; a < kTaps; ++a, source += x.tap) {

@@ -7,7 +7,8 @@
 // computes again: blocks stay independent, and every sum is made once, in one order.
 //
 // Gradients of weights: blocks in order are cut into groups, at positions that sizes alone give;
-// each group adds up its own, and these are added in order.
+// each group adds up its own, and these are added in order. Memory: at most 64 groups of d^2 sums,
+// 16 MiB or 8 groups of them, beside the packed weights and some rows a worker.
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +33,7 @@ namespace HWY_NAMESPACE {
 
 // Rows of a group: enough that adding the group's d^2 sums to the others' is little beside the 6 d
 // operations a row that went into each of them.
-constexpr int64_t kGroupRows = 512;
+constexpr int64_t kGroupRows = 128;
 // Most groups, as long as more workers are rare, and most bytes of their sums, unless 8 groups have
 // more.
 constexpr int64_t kMostGroups = 64;
@@ -112,14 +113,15 @@ class DownsampleBackwardPass {
         Block(i / blocks, i % blocks * owned_, mine, own + worker * worker_floats_);
       }
     });
-    RunQueue(parallel, CeilDiv(group_floats_, kReduceFloats), [&](int64_t, int64_t piece) {
+    const auto reduce = [&](int64_t, int64_t piece) HWY_ATTR {
       const int64_t from = piece * kReduceFloats;
       const int64_t to = std::min(from + kReduceFloats, group_floats_);
       for (int64_t g = 1; g < groups; ++g) {
         const float* HWY_RESTRICT other = sums + g * group_floats_;
         for (int64_t i = from; i < to; ++i) sums[i] += other[i];
       }
-    });
+    };
+    RunQueue(parallel, CeilDiv(group_floats_, kReduceFloats), reduce);
     Write(sums);
   }
 
@@ -228,15 +230,14 @@ class DownsampleBackwardPass {
     const int64_t end = first + owned == shape_.Tl() ? p_.T : (first + owned - 1) * s + 1;
     for (int64_t t = begin; t < end; ++t) {
       const int64_t from = CeilDiv(t, s), to = std::min((t + k - 1) / s, first + n - 1);
-      const float* HWY_RESTRICT row = d_y + (from - first) * kPanel;
-      const float* HWY_RESTRICT taps = weights_.taps() + (t - from * s + k - 1) * width_;
       float* HWY_RESTRICT target = shape_.Target(d_x, t, buffer);
-      for (int64_t c = 0; c < width_; c += kPanel, row += capacity_ * kPanel) {
+      for (int64_t c = 0; c < width_; c += kPanel) {
         VF sum0 = hn::Zero(d), sum1 = hn::Zero(d);
-        const float* HWY_RESTRICT w = taps + c;
-        for (int64_t i = 0; i <= to - from; ++i, w -= s * width_) {
-          sum0 = hn::MulAdd(hn::Load(d, w), hn::Load(d, row + i * kPanel), sum0);
-          sum1 = hn::MulAdd(hn::Load(d, w + kLanes), hn::Load(d, row + i * kPanel + kLanes), sum1);
+        for (int64_t tau = from; tau <= to; ++tau) {
+          const float* HWY_RESTRICT w = weights_.taps() + (t - tau * s + k - 1) * width_ + c;
+          const float* HWY_RESTRICT g = d_y + c * capacity_ + (tau - first) * kPanel;
+          sum0 = hn::MulAdd(hn::Load(d, w), hn::Load(d, g), sum0);
+          sum1 = hn::MulAdd(hn::Load(d, w + kLanes), hn::Load(d, g + kLanes), sum1);
         }
         hn::StoreU(sum0, d, target + c);
         hn::StoreU(sum1, d, target + c + kLanes);

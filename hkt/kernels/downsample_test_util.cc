@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "hkt/base/dims.h"
+#include "hkt/testing/error_bound.h"
 
 namespace hkt::kernels {
 namespace {
@@ -29,8 +30,14 @@ constexpr double kSlope = 1.13, kCurvature = 0.8;
 
 class Propagation {
  public:
-  Propagation(const Downsample& p, const Vector& d_out, Type type)
-      : p_(p), d_out_(d_out), type_(RoundingOf(type)), Tl_(CeilDiv(p.T, p.stride)) {}
+  Propagation(const Downsample& p, const Vector& d_out, testing::Element element)
+      : p_(p),
+        d_out_(d_out),
+        unit_(element == testing::Element::kFloat32
+                  ? 0  // counted as the sum's last
+                  : testing::UnitRoundoff(testing::SignificandOf(element))),
+        smallest_(testing::DenormalRounding(element)),
+        Tl_(CeilDiv(p.T, p.stride)) {}
 
   DownsampleBounds Run() {
     const double rows = static_cast<double>(p_.B * Tl_);
@@ -45,7 +52,7 @@ class Propagation {
     for (int64_t b = 0; b < p_.B; ++b) {
       for (int64_t tau = 0; tau < Tl_; ++tau) Row(b, tau);
     }
-    for (size_t i = 0; i < of_x_.size(); ++i) g.x[i] += type_.unit * of_x_[i] + type_.smallest;
+    for (size_t i = 0; i < of_x_.size(); ++i) g.x[i] += unit_ * of_x_[i] + smallest_;
     return bounds_;
   }
 
@@ -118,7 +125,7 @@ class Propagation {
           2 * kUnit * (std::abs(n[i].value * p_.norm_weight[i]) + std::abs(p_.norm_bias[i]));
       const double out = reference::Gelu(h[i].value);
       bounds_.out.push_back(kSlope * h[i].error + kCdfError * std::abs(h[i].value) +
-                            (kUnit + type_.unit) * std::abs(out) + type_.smallest);
+                            (kUnit + unit_) * std::abs(out) + smallest_);
     }
 
     // Backward.
@@ -183,7 +190,7 @@ class Propagation {
 
   const Downsample& p_;
   const Vector& d_out_;
-  Rounding type_;
+  double unit_, smallest_;  // of what is stored
   int64_t Tl_;
   double sum_ = 0;  // of a sum over all rows
   Vector of_x_;     // largest |d_x|
@@ -192,20 +199,9 @@ class Propagation {
 
 }  // namespace
 
-Rounding RoundingOf(Type type) {
-  switch (type) {
-    case Type::kFloat32:
-      return {0, 0x1p-149};  // the sums' own, which are counted already
-    case Type::kBFloat16:
-      return {0x1p-8, 0x1p-134};
-    case Type::kFloat16:
-      return {0x1p-11, 0x1p-25};
-  }
-  return {};
-}
-
-DownsampleBounds ErrorBounds(const Downsample& params, const Vector& d_out, Type type) {
-  return Propagation(params, d_out, type).Run();
+DownsampleBounds ErrorBounds(const Downsample& params, const Vector& d_out,
+                             testing::Element element) {
+  return Propagation(params, d_out, element).Run();
 }
 
 }  // namespace hkt::kernels

@@ -3,16 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "hkt/kernels/downsample.h"
 #include "hkt/kernels/reference/downsample.h"
+#include "hkt/testing/element.h"
 
 namespace hkt::kernels {
-
-// Unit roundoff of the elements of a tensor, and the smallest step between them.
-struct Rounding {
-  double unit, smallest;
-};
-Rounding RoundingOf(Type type);
 
 // How far a float32 kernel may be from the reference, element by element: the rounding errors of
 // every step, carried through the steps behind it by their derivatives, with the magnitudes that
@@ -22,6 +16,6 @@ struct DownsampleBounds {
   reference::DownsampleGradients gradients;
 };
 DownsampleBounds ErrorBounds(const reference::Downsample& params, const reference::Vector& d_out,
-                             Type type);
+                             testing::Element element);
 
 }  // namespace hkt::kernels
