@@ -5,6 +5,7 @@
 // double tensors: it is what they are held to.
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 #include <functional>
@@ -193,6 +194,13 @@ inline testing::AttentionBound BoundOf(const AttentionShape& shape, const Attent
           .d_out_max = Largest(d_out),
           .scale = scale.value_or(1.0 / std::sqrt(static_cast<double>(shape.D)))};
 }
+
+inline std::vector<at::Tensor> Grad(const at::Tensor& out, const std::vector<at::Tensor>& inputs,
+                                    const at::Tensor& d_out) {
+  return torch::autograd::grad({out}, inputs, {d_out});
+}
+
+inline at::Tensor Lengths(std::vector<int64_t> values) { return at::tensor(values, at::kLong); }
 
 // What a call that must fail says.
 inline std::string MessageOf(const std::function<void()>& call) {
