@@ -72,16 +72,17 @@ at::Tensor Repeat(const at::Tensor& x, int64_t step, int64_t T) {
   return step == 1 ? x : x.repeat_interleave(step, 2).slice(2, 0, T);
 }
 
-// What a user of stock PyTorch writes who knows the trick: one inner product of width L D, values
-// padded to it, so that the flash kernel is taken.
-at::Tensor TorchHkt(const Operands& o) {
+// What a user of stock PyTorch writes: one inner product of width L D. Only one who knows the trick
+// pads the values to that width; without it the flash kernel refuses, and PyTorch's T x T form does
+// the work.
+at::Tensor TorchConcatenated(const Operands& o, bool pad) {
   std::vector<at::Tensor> queries, keys;
   int64_t step = 1;
   for (int64_t l = 0; l < o.L; ++l, step *= o.stride) {
     queries.push_back(Repeat(o.queries[l], step, o.T));
     keys.push_back(Repeat(o.keys[l], step, o.T));
   }
-  const at::Tensor value = at::constant_pad_nd(o.value, {0, (o.L - 1) * o.D});
+  const at::Tensor value = pad ? at::constant_pad_nd(o.value, {0, (o.L - 1) * o.D}) : o.value;
   return at::scaled_dot_product_attention(at::cat(queries, 3), at::cat(keys, 3), value, {}, 0.0,
                                           o.causal, o.scale())
       .slice(3, 0, o.D);
@@ -208,9 +209,11 @@ class Cell {
       add_output("hkt", L, [this, L] { return Ours(o_, L); });
       add_output("mha", 1, [this] { return Ours(o_, 1); });
       add_output("torch_mha", 1, [this] { return TorchMha(o_); });
-      add_output("torch_hkt", L, [this] { return TorchHkt(o_); });
-      if (o_.T <= options_.matrix_most)
+      add_output("torch_hkt", L, [this] { return TorchConcatenated(o_, true); });
+      if (o_.H * o_.T * o_.T <= options_.matrix_most) {
+        if (o_.L > 1) add_output("torch_math", L, [this] { return TorchConcatenated(o_, false); });
         add_output("torch_eager", L, [this] { return TorchEager(o_); });
+      }
     }
     std::vector<PeerCall> peers;
     const bool peer_takes_it = !options_.peer.empty() && threads_ == 1 && o_.causal &&
@@ -255,6 +258,7 @@ class Cell {
     for (const auto& [a, b] : {std::pair{"hkt", "mha"},
                                {"hkt", "torch_mha"},
                                {"torch_hkt", "hkt"},
+                               {"torch_math", "hkt"},
                                {"torch_eager", "hkt"},
                                {"hkt", "peer_hkt"},
                                {"mha", "peer_mha"}}) {

@@ -17,8 +17,8 @@ struct AttentionBenchOptions {
   int64_t batch_heads = 1;            // B * H, as B = 1 and H heads
   int64_t levels = 3, stride = 2;
   bool causal = true;
-  std::string peer;            // a library, or empty
-  int64_t matrix_most = 2048;  // the longest T for the T x T form
+  std::string peer;                        // a library, or empty
+  int64_t matrix_most = int64_t{1} << 26;  // scores of the forms that store them: 256 MiB
   TimingOptions timing;
 };
 
@@ -27,6 +27,7 @@ struct AttentionBenchOptions {
 //   mha         hkt::attention, L = 1
 //   torch_mha   scaled_dot_product_attention, L = 1
 //   torch_hkt   stock PyTorch: repeat, concatenate, pad, scaled_dot_product_attention
+//   torch_math  the same without padding the values: PyTorch's T x T form
 //   torch_eager stock PyTorch: every level's T x T scores, repeated, summed, softmax, product
 //   peer_hkt, peer_mha   the library `peer`: one head after the other, in one thread
 //   fma_peak    multiply-adds in registers, on as many threads

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <numeric>
 
 #include "hkt/base/error.h"
+#include "hkt/base/random.h"
 
 namespace hkt::bench {
 namespace {
@@ -49,12 +51,16 @@ std::vector<Timing> RunInTurns(const std::vector<Contender>& contenders,
     contender.call();
     timings.push_back({contender.name, contender.flops, {}});
   }
+  std::vector<size_t> order(contenders.size());
+  std::iota(order.begin(), order.end(), 0);
+  Random random({0, 0});
   const auto begin = Clock::now();
   for (int64_t round = 0;; ++round) {
     const double elapsed = SecondsSince(begin);
     if (round >= options.calls && elapsed >= options.min_seconds) break;
     if (round >= 3 && elapsed >= options.max_seconds) break;
-    for (size_t i = 0; i < contenders.size(); ++i) {
+    random.Shuffle(order);
+    for (const size_t i : order) {
       const auto start = Clock::now();
       contenders[i].call();
       timings[i].seconds.push_back(SecondsSince(start));

@@ -32,7 +32,8 @@ struct TimingOptions {
   double max_seconds = 120;  // stop here, but not before 3 calls each
 };
 
-// One untimed call each, then rounds of one call each.
+// One untimed call each, then rounds of one call each, in a new order every round: who comes after
+// whom decides what lies in the caches.
 std::vector<Timing> RunInTurns(const std::vector<Contender>& contenders,
                                const TimingOptions& options);
 
