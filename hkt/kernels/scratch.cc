@@ -17,6 +17,11 @@ struct Kept {
   bool used = false;
 
   ~Kept() { std::free(data); }
+  void Release() {
+    std::free(data);
+    data = nullptr;
+    bytes = 0;
+  }
 };
 
 thread_local Kept kept;
@@ -26,11 +31,7 @@ thread_local Kept kept;
 ScratchUse::ScratchUse(int64_t floats) {
   const int64_t bytes = (std::max<int64_t>(floats, 1) * 4 + 4095) / 4096 * 4096;
   if (kept.used || kept.bytes < bytes) {
-    if (!kept.used) {
-      std::free(kept.data);
-      kept.data = nullptr;
-      kept.bytes = 0;
-    }
+    if (!kept.used) kept.Release();
     data_ = static_cast<float*>(std::aligned_alloc(64, static_cast<size_t>(bytes)));
     if (data_ == nullptr) throw std::bad_alloc();
     if (kept.used) return;
@@ -47,10 +48,11 @@ ScratchUse::~ScratchUse() {
     return;
   }
   kept.used = false;
-  if (kept.bytes <= kScratchKept) return;
-  std::free(kept.data);
-  kept.data = nullptr;
-  kept.bytes = 0;
+  if (kept.bytes > kScratchKept) kept.Release();
+}
+
+void ReleaseScratch() {
+  if (!kept.used) kept.Release();
 }
 
 void MaybePoison(float* data, int64_t floats) {

@@ -38,6 +38,9 @@ class ScratchUse {
   float* data_;
 };
 
+// Gives back what the calling thread keeps.
+void ReleaseScratch();
+
 // With ScratchPoison (targets.h) fills it with NaN, else nothing.
 void MaybePoison(float* data, int64_t floats);
 
