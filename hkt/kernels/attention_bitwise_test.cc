@@ -76,6 +76,23 @@ TEST(AttentionBitwiseTest, WorkersChangeNoBitOfManyHeads) {
   });
 }
 
+// Long sequences and all but empty ones in turn: while one worker is at the last block of a long
+// one, another is soon two sequences further, and must not reuse memory that the first still reads.
+TEST(AttentionBitwiseTest, AWorkerThatRunsAheadChangesNoBit) {
+  for (const bool causal : {true, false}) {
+    const AttentionCase c{.shape = {.B = 5, .T = 300, .D = 96, .Dv = 96, .L = 2},
+                          .causal = causal,
+                          .lengths = {300, 1, 300, 0, 300}};
+    const AttentionTensors x = MakeTensors(c);
+    ForEachTarget([&] {
+      SCOPED_TRACE(c.ToString());
+      const Parts want = RunKernels(c, x);
+      for (int i = 0; i < 3; ++i) ExpectSameBits(RunKernels(c, x, {2, Threads}), want);
+    });
+    if (HasFailure()) return;
+  }
+}
+
 // Each worker is called once, in both directions, with an index below their number; a kernel may
 // ask for fewer workers, not for more.
 TEST(AttentionBitwiseTest, WorkersAreCalledAsPromised) {
