@@ -80,7 +80,7 @@ TEST(AttentionBitwiseTest, WorkersChangeNoBitOfManyHeads) {
 // one, another is soon two sequences further, and must not reuse memory that the first still reads.
 TEST(AttentionBitwiseTest, AWorkerThatRunsAheadChangesNoBit) {
   for (const bool causal : {true, false}) {
-    const AttentionCase c{.shape = {.B = 5, .T = 300, .D = 96, .Dv = 96, .L = 2},
+    const AttentionCase c{.shape = {.B = 5, .T = 300, .D = 112, .Dv = 112, .L = 2},
                           .causal = causal,
                           .lengths = {300, 1, 300, 0, 300}};
     const AttentionTensors x = MakeTensors(c);
