@@ -9,6 +9,7 @@
 
 #include "bench/attention.h"
 #include "bench/downsample.h"
+#include "bench/peer.h"
 #include "bench/train.h"
 #include "cli/config_options.h"
 #include "cli/environment.h"
@@ -142,6 +143,7 @@ void AddAttention(CLI::App& bench) {
     CheckAll("--stride", {options.stride}, 2, 1024);
     CheckTiming(options.timing);
     options.causal = !flags->bidirectional;
+    if (!options.peer.empty()) bench::LoadPeer(options.peer);  // fails before anything is printed
     PrintHead(flags->json);
     const bool json = flags->json;
     Finish(json, bench::BenchAttention(options, [json](const Json& cell) {

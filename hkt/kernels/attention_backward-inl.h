@@ -442,7 +442,7 @@ class BackwardPass {
           if (range.causal) {
             n = std::min(cols, RoundUp(std::max<int64_t>(0, row0 + r + kRows - col0), 4));
           }
-          if (n == 0 && !first) continue;
+          if (n == 0) continue;  // never in the first strip, which every row sees
           AddProduct(own + d_scores_[l] + r * kTileLd, keys, n, std::min(kRows, rows - r), narrow,
                      first, target + r * ld, ld, own + edge_);
         }

@@ -181,9 +181,9 @@ class ForwardPass {
     if (first) {
       std::copy(new_max, new_max + range.rows, max);
     } else {
-      for (int64_t i = group; i < begin; ++i) new_max[i] = max[i];
       for (int64_t i = group; i < range.rows; i += kLanes) {
-        // Lanes behind the last row are never used.
+        // Rows before `begin` keep what they had: new_max is max there. Lanes behind the last row
+        // are never used.
         const VF next = hn::LoadU(d, new_max + i);
         hn::StoreU(Exp2(hn::Sub(hn::LoadU(d, max + i), next)), d, rescale + i);
         hn::StoreU(next, d, max + i);
