@@ -30,12 +30,12 @@ namespace HWY_NAMESPACE {
 
 // Queries of a block, as in the forward pass.
 constexpr int64_t kBackwardRows = 96;
-// Keys of a strip: packed keys and values with their gradients should stay in L2 over all blocks.
-// It may depend on the head widths, never on T, B or the number of workers: the order of sums must
-// not.
-constexpr int64_t StripCols(int64_t D, int64_t Dv) {
-  return std::max(D, Dv) <= 128 ? kTileCols : kTileCols / 2;
-}
+// Keys of a strip: packed keys and values with their gradients should stay in L2 over all blocks,
+// and two workers should find even shares in a thousand tokens (with 256 one waits for the other
+// for an eighth of its time). A multiple of 32, as the rows of a block, and of 6 and 8 at three
+// levels. It may depend on the head widths, never on T, B or the number of workers: the order of
+// sums must not.
+constexpr int64_t StripCols(int64_t D, int64_t Dv) { return std::max(D, Dv) <= 128 ? 192 : 96; }
 // Most bytes of float32 sums of d_queries at a time, where the output cannot hold them.
 constexpr int64_t kBackwardWave = int64_t{16} << 20;
 
