@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <string>
 
 #include "hkt/base/dims.h"
 #include "hkt/base/error.h"
@@ -95,6 +97,42 @@ TEST(AttentionEdgeTest, TheFutureChangesNoBitOfTheForward) {
     });
     if (HasFailure()) return;
   }
+}
+
+// A NaN that is read is seen: a query's in its own row, a key's in every row that sees it, and in
+// the gradients of the values that these rows see. Nothing turns it into a number.
+TEST(AttentionEdgeTest, NanIsNotHidden) {
+  constexpr int64_t T = 300, kRow = 131, kCell = kRow / 2;
+  const AttentionCase c{.shape = {.T = T, .D = 4, .Dv = 4, .L = 2}};
+  const AttentionTensors clean = MakeTensors(c);
+  // touched: rows of out and lse that must be NaN; all others must not.
+  const auto expect = [&](const AttentionTensors& x, const std::string& what,
+                          const std::function<bool(int64_t row)>& touched) {
+    ForEachTargetAndPoison([&] {
+      const Parts got = RunKernels(c, x);
+      for (size_t p = 0; p < 2; ++p) {  // out, lse
+        ForEachElement(got[p], [&](int64_t, int64_t row, double value) {
+          ASSERT_EQ(std::isnan(value), touched(row)) << what << ": " << got[p].name << " " << row;
+        });
+      }
+      const Part& d_value = got.back();
+      ForEachElement(d_value, [&](int64_t, int64_t row, double value) {
+        ASSERT_TRUE(row > kRow || std::isnan(value)) << what << ": d_value " << row;
+      });
+    });
+  };
+  AttentionTensors x = clean;
+  x.queries[0].FillRow(0, kRow, kNan);
+  expect(x, "query", [](int64_t row) { return row == kRow; });
+  x = clean;
+  x.queries[1].FillRow(0, kCell, kNan);
+  expect(x, "coarse query", [](int64_t row) { return row / 2 == kCell; });
+  x = clean;
+  x.keys[0].FillRow(0, kRow, kNan);
+  expect(x, "key", [](int64_t row) { return row >= kRow; });
+  x = clean;
+  x.keys[1].FillRow(0, kCell, kNan);
+  expect(x, "coarse key", [](int64_t row) { return row / 2 >= kCell; });
 }
 
 // Backward: with 1e30 in every input behind token t, the query gradients of the cells that end at t

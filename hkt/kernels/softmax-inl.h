@@ -19,10 +19,14 @@ namespace HWY_NAMESPACE {
 // 2^t for t <= 0 (and a little above), relative error at most 1.7e-7: t = n + f with n the nearest
 // integer, 2^f by a minimax polynomial on [-1/2, 1/2] whose constant is 1 so that 2^0 = 1. Below
 // -126 the result is that of -126, 1.2e-38: next to the row's largest weight, 1, it is nothing. NaN
-// stays NaN: Max returns its second operand when the comparison fails.
+// stays NaN: Max returns its second operand when the comparison fails, but for SCALAR's.
 HWY_INLINE VF Exp2(VF t) {
   const DF d;
+#if HWY_TARGET == HWY_SCALAR
+  t = hn::IfThenElse(hn::Lt(t, hn::Set(d, -126.0F)), hn::Set(d, -126.0F), t);
+#else
   t = hn::Max(hn::Set(d, -126.0F), t);
+#endif
 #if HWY_TARGET == HWY_AVX3
   const VF n = hn::Round(t);
   const VF f = hn::Sub(t, n);
