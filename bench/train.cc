@@ -27,9 +27,10 @@ class Arm {
   }
 
   void Step() {
+    const bool before = ops::FusedKernels();
     ops::SetFusedKernels(fused_);
     step_.Run(batches_, count_++ % 2);
-    ops::SetFusedKernels(true);
+    ops::SetFusedKernels(before);
   }
 
   int64_t parameters() const { return model_.parameter_count(); }
@@ -66,7 +67,7 @@ Json BenchTrain(const TrainBenchOptions& options) {
   add("mha_torch", "mha", false);
   const std::vector<Timing> timings = RunInTurns(contenders, options.timing);
 
-  Json report;
+  Json report = {{"seq_len", task.seq_len}};
   const auto timing = [&](const std::string& name) -> const Timing& {
     for (const Timing& one : timings) {
       if (one.name == name) return one;

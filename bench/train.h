@@ -23,7 +23,8 @@ struct TrainBenchOptions {
 //   hkt                    with gates, fused kernels
 //   hkt_composite          the same in stock PyTorch
 //   mha                    one level, fused kernels
-//   mha_torch              one level on scaled_dot_product_attention
+//   mha_torch              one level on PyTorch's flash attention, what
+//   scaled_dot_product_attention calls
 // Returns {"arms": {name: {timing…, "parameters"}}, "ratios": {…}}.
 nlohmann::ordered_json BenchTrain(const TrainBenchOptions& options);
 

@@ -40,23 +40,31 @@ void AddTimingOptions(CLI::App& app, bench::TimingOptions& timing) {
       ->capture_default_str();
 }
 
+void CheckThreadCounts(const std::vector<int64_t>& counts) {
+  for (const int64_t count : counts) {
+    CheckUsage(count >= 1, "--threads is ", count, ", must be at least 1");
+    train::CheckThreads(count);
+  }
+}
+
 void CheckTiming(const bench::TimingOptions& timing) {
   CheckUsage(timing.calls >= 1 && timing.calls <= 1000000, "--calls is ", timing.calls,
              ", must be from 1 to 1000000");
-  CheckUsage(timing.min_seconds >= 0 && timing.max_seconds >= timing.min_seconds,
-             "--min-seconds is ", timing.min_seconds, " and --max-seconds ", timing.max_seconds,
-             "; they must be at least 0 and in this order");
+  CheckUsage(timing.min_seconds >= 0, "--min-seconds is ", timing.min_seconds,
+             ", must be at least 0");
+  CheckUsage(timing.max_seconds >= 0, "--max-seconds is ", timing.max_seconds,
+             ", must be at least 0");
 }
 
 // "name  best ms  median ms (p10 … p90)  calls  GF/s  % of the peak".
 void PrintTimings(const Json& cell) {
-  std::printf("  %-14s %10s %10s %21s %6s %8s %7s %10s\n", "", "best ms", "median ms",
-              "p10 ... p90", "calls", "GFLOP/s", "% peak", "memory MB");
+  std::printf("  %-20s %10s %10s %21s %6s %8s %7s %10s\n", "", "best ms", "median ms",
+              "p10 ... p90", "calls", "GFLOP/s", "% peak", "memory MiB");
   const Json none = Json::object();
   const Json& shares = cell.contains("peak_share") ? cell["peak_share"] : none;
   const Json& memory = cell.contains("memory_bytes") ? cell["memory_bytes"] : none;
   for (const auto& [name, timing] : cell["timings"].items()) {
-    std::printf("  %-14s %10.3f %10.3f %9.3f ... %7.3f %6ld", name.c_str(),
+    std::printf("  %-20s %10.3f %10.3f %9.3f ... %7.3f %6ld", name.c_str(),
                 1e3 * timing["best_seconds"].get<double>(),
                 1e3 * timing["median_seconds"].get<double>(),
                 1e3 * timing["p10_seconds"].get<double>(),
@@ -64,7 +72,7 @@ void PrintTimings(const Json& cell) {
     if (timing.contains("gflops_best")) std::printf(" %8.1f", timing["gflops_best"].get<double>());
     if (shares.contains(name)) std::printf(" %6.1f%%", 100 * shares[name]["best"].get<double>());
     if (memory.contains(name) && memory[name].is_number())
-      std::printf(" %10.1f", memory[name].get<double>() / 1e6);
+      std::printf(" %10.1f", memory[name].get<double>() / (1 << 20));
     std::printf("\n");
   }
 }
@@ -95,12 +103,13 @@ void PrintHead(bool json) {
   train::TuneAllocator();
   if (json) return;
   const Json environment = DescribeEnvironment();
-  std::printf("%s, %s, PyTorch %s (%s), commit %s\n",
-              environment["processor"].get<std::string>().c_str(),
-              environment["target"].get<std::string>().c_str(),
-              environment["torch_loaded"].get<std::string>().c_str(),
-              environment["simd"].get<std::string>().c_str(),
-              environment["commit"].get<std::string>().c_str());
+  std::printf(
+      "%s, %s, PyTorch %s (%s), commit %s\n", environment["processor"].get<std::string>().c_str(),
+      environment["fused_kernels"].get<bool>() ? environment["target"].get<std::string>().c_str()
+                                               : "fused kernels off",
+      environment["torch_loaded"].get<std::string>().c_str(),
+      environment["simd"].get<std::string>().c_str(),
+      environment["commit"].get<std::string>().c_str());
 }
 
 void Finish(bool json, Json report) {
@@ -137,7 +146,7 @@ void AddAttention(CLI::App& bench) {
     bench::AttentionBenchOptions& options = flags->options;
     CheckAll("--seq-len", options.seq_lens, 1, 1 << 20);
     CheckAll("--head-dim", options.head_dims, 1, 4096);
-    for (const int64_t threads : options.threads) train::CheckThreads(threads);
+    CheckThreadCounts(options.threads);
     CheckAll("--batch-heads", {options.batch_heads}, 1, 1 << 16);
     CheckAll("--levels", {options.levels}, 1, 16);
     CheckAll("--stride", {options.stride}, 2, 1024);
@@ -175,7 +184,7 @@ void AddDownsample(CLI::App& bench) {
     bench::DownsampleBenchOptions& options = flags->options;
     CheckAll("--seq-len", options.seq_lens, 1, 1 << 20);
     CheckAll("--d-model", options.widths, 1, 1 << 16);
-    for (const int64_t threads : options.threads) train::CheckThreads(threads);
+    CheckThreadCounts(options.threads);
     CheckAll("--batch", {options.batch}, 1, kMaxBatch);
     CheckAll("--kernel-size", {options.kernel_size}, 1, 1024);
     CheckAll("--stride", {options.stride}, 2, 1024);
@@ -210,10 +219,11 @@ void AddTrain(CLI::App& bench) {
     PrintHead(flags->json);
     const Json report = bench::BenchTrain(flags->options);
     if (!flags->json) {
-      std::printf("task=%s B=%ld d_model=%ld heads=%ld layers=%ld threads=%ld\n",
+      std::printf("task=%s B=%ld T=%ld d_model=%ld heads=%ld layers=%ld threads=%ld\n",
                   config.data.task.c_str(), static_cast<long>(config.train.batch),
-                  static_cast<long>(config.model.d_model), static_cast<long>(config.model.heads),
-                  static_cast<long>(config.model.layers), static_cast<long>(train::Threads()));
+                  report["seq_len"].get<long>(), static_cast<long>(config.model.d_model),
+                  static_cast<long>(config.model.heads), static_cast<long>(config.model.layers),
+                  static_cast<long>(train::Threads()));
       PrintTimings({{"timings", report["arms"]}});
       PrintRatios(report["ratios"]);
     }

@@ -15,6 +15,7 @@
 
 #include "hkt/base/version.h"
 #include "hkt/kernels/targets.h"
+#include "hkt/ops/path.h"
 
 namespace hkt::cli {
 namespace {
@@ -64,6 +65,7 @@ nlohmann::ordered_json DescribeEnvironment() {
           {"processor", Processor()},
           {"simd", at::get_cpu_capability()},
           {"target", kernels::ChosenTarget()},
+          {"fused_kernels", ops::FusedKernels()},
           {"targets_usable", kernels::UsableTargets()},
           {"targets_compiled", kernels::CompiledTargets()},
           {"threads", at::get_num_threads()},

@@ -56,6 +56,19 @@ int Complain(const std::string& message, int status) {
   return status;
 }
 
+// CLI11 says of an unknown word behind a group of commands only that a command is missing.
+void CheckSubcommand(const CLI::App& app, const std::string& command, const std::string& word) {
+  if (word.empty() || word[0] == '-') return;
+  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const auto commands = group->get_subcommands([](const CLI::App*) { return true; });
+    if (group->get_name() != command || commands.empty()) continue;
+    const bool known = std::any_of(commands.begin(), commands.end(),
+                                   [&](const CLI::App* one) { return one->get_name() == word; });
+    CheckUsage(known, "unknown command '", command, " ", word, "'; 'hkt ", command,
+               " --help' lists them");
+  }
+}
+
 int Run(int argc, char** argv) {
   CLI::App app("Hierarchical Kernel Transformer: multi-scale attention, trained and compared.",
                "hkt");
@@ -71,6 +84,7 @@ int Run(int argc, char** argv) {
                                    [&](const Entry& entry) { return entry.name == command; });
     CheckUsage(known || command.empty() || command[0] == '-', "unknown command '", command,
                "'; 'hkt --help' lists them");
+    CheckSubcommand(app, command, argc > 2 ? argv[2] : "");
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     app.exit(success);

@@ -23,16 +23,21 @@
 // gradients. Positions at or behind the length are never read, so that nothing there, NaN included,
 // changes a bit of the rest. At later positions j > i a key may hold NaN, a value anything finite.
 //
-// Memory: nothing T x T; beside operands O(workers) tiles and the packed keys and values of one
-// wave of heads. Outputs may not overlap inputs or each other. No alignment is needed. Sums are
-// float32. Results are bitwise the same for every number of workers, and a sequence's are the same
-// alone, in a batch and with more padding.
+// Memory: nothing T x T. Beside operands a forward pass takes tiles of every worker and the packed
+// keys and values of two waves of heads (of one with one worker), a wave being half a MiB a worker
+// or one key/value head; a backward pass tiles of every worker and B H T floats, and where
+// d_queries are not float32 rows of whole vectors, float32 sums of them, 16 MiB or one key/value
+// head. For s != 2 or more than six levels every worker of the backward pass takes the sums of a
+// whole key/value head, and heads are all that is spread over workers. Outputs may not overlap
+// inputs or each other. No alignment is needed. Sums are float32. Results are bitwise the same for
+// every number of workers, and a sequence's are the same alone, in a batch and with more padding.
 //
 // Cost, causal, in floating-point operations of the useful half (h = sum_l s^(-2l), 1.3125 at L =
 // 3, s = 2): forward B H T^2 (h D + Dv), backward B H T^2 (3 h D + 2 Dv).
 //
-// Sizes are taken as given: hkt/ops checks them. 1 <= L <= kMaxLevels, s >= 2, D, Dv >= 1; B, H or
-// T may be 0. Throws std::bad_alloc when scratch cannot be had, before anything is written.
+// Sizes are taken as given: hkt/ops checks them. 1 <= L <= kMaxLevels, s >= 2, D >= 1;
+// B, H, T or Dv may be 0. Throws std::bad_alloc when scratch cannot be had, before anything is
+// written.
 
 #include <cstdint>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <numbers>
 #include <numeric>
 #include <vector>
 
@@ -20,9 +19,9 @@
 #define HKT_KERNELS_ATTENTION_BACKWARD_INL_H_
 #endif
 
+#include "hkt/kernels/gradient_rows-inl.h"
 #include "hkt/kernels/pack-inl.h"
 #include "hkt/kernels/scores-inl.h"
-#include "hkt/kernels/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hkt::kernels {
@@ -38,52 +37,6 @@ constexpr int64_t kBackwardRows = 96;
 constexpr int64_t StripCols(int64_t D, int64_t Dv) { return std::max(D, Dv) <= 128 ? 192 : 96; }
 // Most bytes of float32 sums of d_queries at a time, where the output cannot hold them.
 constexpr int64_t kBackwardWave = int64_t{16} << 20;
-
-// Scores become weights P = 2^(S - lse), and dP becomes dS = P (dP - delta), for the first n keys;
-// both are 0 behind them, up to `filled`, a multiple of kLanes.
-HWY_INLINE void RowGradients(float* HWY_RESTRICT weights, float* HWY_RESTRICT d_scores, int64_t n,
-                             int64_t filled, float lse, float delta) {
-  const DF d;
-  const VF vl = hn::Set(d, lse), vd = hn::Set(d, delta);
-  int64_t k = 0;
-  for (; k + 2 * kLanes <= n; k += 2 * kLanes) {
-    const VF p0 = Exp2(hn::Sub(hn::Load(d, weights + k), vl));
-    const VF p1 = Exp2(hn::Sub(hn::Load(d, weights + k + kLanes), vl));
-    const VF g0 = hn::Mul(p0, hn::Sub(hn::Load(d, d_scores + k), vd));
-    const VF g1 = hn::Mul(p1, hn::Sub(hn::Load(d, d_scores + k + kLanes), vd));
-    hn::Store(p0, d, weights + k);
-    hn::Store(p1, d, weights + k + kLanes);
-    hn::Store(g0, d, d_scores + k);
-    hn::Store(g1, d, d_scores + k + kLanes);
-  }
-  for (; k < n; k += kLanes) {
-    const VF p = Exp2(hn::Sub(hn::Load(d, weights + k), vl));
-    const VF g = hn::Mul(p, hn::Sub(hn::Load(d, d_scores + k), vd));
-    const auto seen = hn::FirstN(d, static_cast<size_t>(n - k));
-    hn::Store(hn::IfThenElseZero(seen, p), d, weights + k);
-    hn::Store(hn::IfThenElseZero(seen, g), d, d_scores + k);
-  }
-  for (; k < filled; k += kLanes) {
-    hn::Store(hn::Zero(d), d, weights + k);
-    hn::Store(hn::Zero(d), d, d_scores + k);
-  }
-}
-
-// coarse[c] = fine[2c] + fine[2c + 1] + the same of the row below, for c < n.
-HWY_INLINE void SumPairs(const float* HWY_RESTRICT fine, int64_t n, float* HWY_RESTRICT coarse) {
-  const DF d;
-  for (int64_t c = 0; c < n; c += kLanes) {
-    const VF lower = hn::Add(hn::Load(d, fine + 2 * c), hn::Load(d, fine + 2 * c + kTileLd));
-    const VF upper =
-        hn::Add(hn::Load(d, fine + 2 * c + kLanes), hn::Load(d, fine + 2 * c + kLanes + kTileLd));
-#if HWY_TARGET == HWY_SCALAR
-    hn::Store(hn::Add(lower, upper), d, coarse + c);
-#else
-    hn::Store(hn::Add(hn::ConcatEven(d, upper, lower), hn::ConcatOdd(d, upper, lower)), d,
-              coarse + c);
-#endif
-  }
-}
 
 class BackwardPass {
  public:
@@ -134,18 +87,18 @@ class BackwardPass {
   }
 
   void Run(const Parallel& parallel) {
-    const int64_t units = p_.B * p_.Hkv, workers = std::max<int64_t>(1, parallel.workers);
+    const int64_t units = p_.B * p_.Hkv, most = levels_.pairs ? parallel.workers : units;
+    const int64_t workers = std::clamp<int64_t>(parallel.workers, 1, std::max<int64_t>(1, most));
     const int64_t unit_sums = levels_.pairs ? group_ * sums_floats_ : 0;
     const int64_t wave =
         unit_sums == 0 ? units : std::clamp<int64_t>(kBackwardWave / (4 * unit_sums), 1, units);
     Layout shared;
-    const int64_t lse = shared.Take(p_.B * p_.H * p_.T), delta = shared.Take(p_.B * p_.H * p_.T);
+    const int64_t delta = shared.Take(p_.B * p_.H * p_.T);
     const int64_t sums = shared.Take(wave * unit_sums), own = shared.floats();
     const ScratchUse scratch(own + workers * worker_floats_);
     // Strips of a query block that have added their share.
     const int64_t unit_blocks = group_ * blocks_;
     std::vector<std::atomic<int32_t>> done(levels_.pairs ? wave * unit_blocks : 0);
-    lse2_ = scratch.data() + lse;
     delta_ = scratch.data() + delta;
     float* const own_data = scratch.data() + own;
 
@@ -176,7 +129,7 @@ class BackwardPass {
   }
 
  private:
-  // A key/value head, and what the gradients of its queries are summed in.
+  // A key/value head.
   struct Unit {
     int64_t b, h, length;
   };
@@ -185,7 +138,7 @@ class BackwardPass {
     return {b, unit % p_.Hkv, LengthOf(p_, b)};
   }
 
-  // Of one block: lse in units of log2 e, and delta_i = out_i . d_out_i, times the scale like dP.
+  // Of one block: delta_i = out_i . d_out_i, times the scale like dP.
   void Deltas(int64_t bh, int64_t block, float* buffer) const {
     const DF d;
     const int64_t b = bh / p_.H, i0 = block * kBackwardRows;
@@ -202,8 +155,6 @@ class BackwardPass {
         lanes = hn::MulAdd(hn::LoadU(d, x + c), hn::LoadU(d, y + c), lanes);
       float sum = hn::GetLane(hn::SumOfLanes(d, lanes));
       for (; c < p_.Dv; ++c) sum += x[c] * y[c];
-      lse2_[bh * p_.T + i] =
-          static_cast<float>(lse_[bh * p_.T + i] * std::numbers::log2e_v<double>);
       delta_[bh * p_.T + i] = sum * p_.scale;
     }
   }
@@ -238,7 +189,7 @@ class BackwardPass {
       // another worker has, is ahead.
       for (int64_t block = last; block >= least; --block) {
         const TileRange range = RangeOf(unit, block, j0, cols);
-        Scores(unit, g, range, own);
+        ScoreGradients(unit, g, range, own);
         KeyGradients(range, own);
         std::atomic<int32_t>& turn = done[g * blocks_ + block];
         AwaitCount(turn, static_cast<int32_t>(strip));
@@ -277,7 +228,7 @@ class BackwardPass {
         for (int64_t block = p_.causal ? j0 / kBackwardRows : 0;
              block * kBackwardRows < unit.length; ++block) {
           const TileRange range = RangeOf(unit, block, j0, cols);
-          Scores(unit, g, range, own);
+          ScoreGradients(unit, g, range, own);
           KeyGradients(range, own);
           QueryGradients(unit, g, range, own, sums + g * sums_floats_, false);
         }
@@ -303,8 +254,7 @@ class BackwardPass {
     for (int l = 0; l < p_.L; ++l) {
       const InputRows keys = HeadRows(p_.keys[l], p_.type, unit.b, unit.h);
       const int64_t first = levels_.First(l, j0), count = levels_.Count(l, j0, cols);
-      PackTransposed(keys, first, count, p_.D, p_.scale * std::numbers::log2e_v<float>, buffer,
-                     own + keys_transposed_[l]);
+      PackTransposed(keys, first, count, p_.D, p_.scale, buffer, own + keys_transposed_[l]);
       PackPanels(keys, first, count, count, p_.D, 1, cols_[l], buffer, own + keys_[l]);
     }
     // dP and delta carry the scale, so that dS is the gradient of the unscaled products.
@@ -317,8 +267,8 @@ class BackwardPass {
     std::memset(panels, 0, static_cast<size_t>(capacity * RoundUp(D, kPanel)) * sizeof(float));
   }
 
-  // Weights and dS of all levels.
-  void Scores(const Unit& unit, int64_t g, const TileRange& range, float* own) const {
+  // Weights P, and dS of all levels.
+  void ScoreGradients(const Unit& unit, int64_t g, const TileRange& range, float* own) const {
     const int64_t h = unit.h * group_ + g, i0 = range.first_row;
     float* buffer = own + buffer_;
     ScoreOperands operands[kMaxLevels];
@@ -339,7 +289,7 @@ class BackwardPass {
     // Whole register tiles and whole positions of the top level; at most kTileLd.
     const int64_t filled =
         RoundUp(std::max(RoundUp(range.cols, kRows), RoundUp(range.cols, top_)), kLanes);
-    const float* lse = lse2_ + (unit.b * p_.H + h) * p_.T + i0;
+    const float* lse = lse_ + (unit.b * p_.H + h) * p_.T + i0;
     const float* delta = delta_ + (unit.b * p_.H + h) * p_.T + i0;
     for (int64_t i = 0; i < RoundUp(range.rows, top_); ++i) {
       float* d_scores = own + d_scores_[0] + i * kTileLd;
@@ -461,8 +411,9 @@ class BackwardPass {
       return;
     }
     const size_t bytes = static_cast<size_t>(narrow ? kLanes : kPanel) * sizeof(float);
-    for (int64_t r = 0; r < rows && !first; ++r)
-      std::memcpy(edge + r * kPanel, target + r * ld, bytes);
+    if (!first) {
+      for (int64_t r = 0; r < rows; ++r) std::memcpy(edge + r * kPanel, target + r * ld, bytes);
+    }
     product(d_scores, keys, n, nullptr, edge, kPanel);
     for (int64_t r = 0; r < rows; ++r) std::memcpy(target + r * ld, edge + r * kPanel, bytes);
   }
@@ -502,7 +453,7 @@ class BackwardPass {
   Levels levels_;
   int64_t group_, strip_, top_, blocks_, strips_;  // top_: tokens a position of the top level
   bool direct_;
-  float *lse2_ = nullptr, *delta_ = nullptr;  // [B, H, T]
+  float* delta_ = nullptr;  // [B, H, T]
   // Rows of a level's query panels and tiles, of its key panels, and of the sums of d_keys and
   // d_queries.
   int64_t rows_[kMaxLevels], cols_[kMaxLevels];

@@ -16,7 +16,7 @@ HWY_EXPORT(Backward);
 void AttentionBackward(const AttentionParams& params, const Input& out, const float* lse,
                        const Input& d_out, const AttentionGradients& gradients,
                        const Parallel& parallel) {
-  if (params.B == 0 || params.H == 0 || params.T == 0) return;
+  if (params.B == 0 || params.Hkv == 0 || params.T == 0) return;  // without queries: zeros
   ApplyTargetEnvironment();
   HWY_DYNAMIC_DISPATCH(Backward)(params, out, lse, d_out, gradients, parallel);
 }

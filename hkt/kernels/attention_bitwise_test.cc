@@ -66,8 +66,8 @@ TEST(AttentionBitwiseTest, WorkersChangeNoBit) {
 
 // So many heads that their packed copies and sums are made in several waves.
 TEST(AttentionBitwiseTest, WorkersChangeNoBitOfManyHeads) {
-  const AttentionCase c{.shape = {.B = 8, .H = 64, .Hkv = 16, .T = 3, .D = 130, .Dv = 2, .L = 6},
-                        .lengths = {3, 2, 1, 0, 3, 1, 2, 3}};
+  const AttentionCase c{.shape = {.B = 16, .H = 64, .Hkv = 16, .T = 3, .D = 130, .Dv = 2, .L = 6},
+                        .lengths = {3, 2, 1, 0, 3, 1, 2, 3, 3, 3, 2, 1, 0, 3, 1, 2}};
   const AttentionTensors x = MakeTensors(c);
   ForEachTarget([&] {
     const Parts want = RunKernels(c, x);

@@ -4,13 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "hkt/base/dims.h"
 #include "hkt/base/error.h"
+#include "hkt/base/random.h"
 #include "hkt/kernels/attention_test_util.h"
 #include "hkt/testing/compare.h"
 
@@ -121,9 +125,12 @@ TEST(AttentionEdgeTest, NanIsNotHidden) {
       });
     });
   };
+  // Whatever its lower bits: memory of all ones is a NaN, too.
   AttentionTensors x = clean;
-  x.queries[0].FillRow(0, kRow, kNan);
-  expect(x, "query", [](int64_t row) { return row == kRow; });
+  for (const uint32_t bits : {0x7FC00001U, 0x7FFFFFFFU, 0xFFFFFFFFU, 0x7FC00000U}) {
+    x.queries[0].FillRow(0, kRow, std::bit_cast<float>(bits));
+    expect(x, "query", [](int64_t row) { return row == kRow; });
+  }
   x = clean;
   x.queries[1].FillRow(0, kCell, kNan);
   expect(x, "coarse query", [](int64_t row) { return row / 2 == kCell; });
@@ -224,6 +231,25 @@ TEST(AttentionEdgeTest, ScoresOfAMillionPickTheBestKey) {
 }
 
 // Weights of 1 / (i + 1), whatever the score is that all keys share.
+// A single key has the weight 1 whatever its score: the backward pass must find in lse exactly the
+// score that the forward pass had.
+TEST(AttentionEdgeTest, ALoneKeyHasTheWeightOneAtEverySize) {
+  for (const double size : {1e3, 1e6, 1e8, 1e10}) {
+    const AttentionCase c{.shape = {.H = 500, .Hkv = 500, .T = 1, .D = 1, .Dv = 1}};
+    AttentionTensors x = MakeTensors(c);
+    Random random({7});
+    Fill(x.keys[0], 500, [&](int64_t) { return size * (1 + random.Uniform()); });
+    ForEachTargetAndPoison([&] {
+      const Parts got = RunKernels(c, x);
+      const std::vector<double> d_out = x.d_out.Get();
+      for (size_t i = 0; i < 500; ++i) ASSERT_EQ(got.back().values[i], d_out[i]) << size;
+      for (size_t p = 2; p + 1 < got.size(); ++p) {
+        for (const double value : got[p].values) ASSERT_EQ(value, 0) << got[p].name << " " << size;
+      }
+    });
+  }
+}
+
 TEST(AttentionEdgeTest, EqualScoresGiveTheMean) {
   for (const double key : {0.0, 1.0, -300.0}) {
     const AttentionCase c{.shape = {.T = 260, .D = 2, .Dv = 2, .L = 3}, .scale = 1.0F};

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numbers>
 #include <vector>
 
 #include "hkt/kernels/attention.h"
@@ -44,7 +43,7 @@ class ForwardPass {
         out_(out),
         lse_(lse),
         levels_(LevelsOf(params, kForwardRows)),
-        group_(params.Hkv == 0 ? 1 : params.H / params.Hkv),
+        group_(params.H / params.Hkv),
         rows_(std::min(kForwardRows, params.T)),
         cols_(std::min(kTileCols, params.T)),
         blocks_(CeilDiv(params.T, kForwardRows)),
@@ -113,10 +112,9 @@ class ForwardPass {
     const int64_t b = unit / p_.Hkv, h = unit % p_.Hkv, j0 = tile * kTileCols;
     const int64_t cols = std::min(kTileCols, LengthOf(p_, b) - j0);
     if (cols <= 0) return;
-    const float factor = p_.scale * std::numbers::log2e_v<float>;
     for (int l = 0; l < p_.L; ++l) {
       PackTransposed(HeadRows(p_.keys[l], p_.type, b, h), levels_.First(l, j0),
-                     levels_.Count(l, j0, cols), p_.D, factor, buffer, target + keys_[l]);
+                     levels_.Count(l, j0, cols), p_.D, p_.scale, buffer, target + keys_[l]);
     }
     PackPanels(HeadRows(p_.value, p_.type, b, h), j0, cols, RoundUp(cols, 4), p_.Dv, 1,
                value_capacity_, buffer, target + values_);
@@ -157,7 +155,7 @@ class ForwardPass {
     return range.causal ? std::min(range.cols, range.first_row + i - range.first_col + 1)
                         : range.cols;
   }
-  // The first row that sees a key, and its register tile.
+  // The first row that sees a key.
   static int64_t FirstRow(const TileRange& range) {
     return range.causal ? std::max<int64_t>(0, range.first_col - range.first_row) : 0;
   }
@@ -185,7 +183,7 @@ class ForwardPass {
         // Rows before `begin` keep what they had: new_max is max there. Lanes behind the last row
         // are never used.
         const VF next = hn::LoadU(d, new_max + i);
-        hn::StoreU(Exp2(hn::Sub(hn::LoadU(d, max + i), next)), d, rescale + i);
+        hn::StoreU(Exp(hn::Sub(hn::LoadU(d, max + i), next)), d, rescale + i);
         hn::StoreU(next, d, max + i);
       }
     }
@@ -230,8 +228,7 @@ class ForwardPass {
     float* buffer = own + buffer_;
     for (int64_t i = 0; i < rows; ++i) {
       const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, lanes + i * kLanes)));
-      lse[i0 + i] = static_cast<float>((max[i] + std::log2(static_cast<double>(sum))) *
-                                       std::numbers::ln2_v<double>);
+      lse[i0 + i] = static_cast<float>(max[i] + std::log(static_cast<double>(sum)));
       const VF inverse = hn::Set(d, 1 / sum);
       for (int64_t c = 0; c < p_.Dv; c += kPanel) {
         const float* sums = own + sums_ + c * capacity_[0] + i * kPanel;

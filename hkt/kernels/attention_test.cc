@@ -202,6 +202,25 @@ TEST(AttentionKernelTest, NothingToDo) {
   }
 }
 
+// Keys that no query reads have gradients of zero, not none.
+TEST(AttentionKernelTest, NoQueriesGiveZeros) {
+  for (const int64_t s : {2, 3}) {
+    const AttentionCase c{
+        .shape = {.B = 2, .H = 0, .Hkv = 2, .T = 200, .D = 3, .Dv = 4, .L = 2, .s = s}};
+    const AttentionTensors x = MakeTensors(c);
+    ForEachTargetAndPoison([&] {
+      int64_t zeros = 0;
+      for (const Part& part : RunKernels(c, x)) {
+        for (const double value : part.values) {
+          ASSERT_EQ(value, 0) << part.name;
+          ++zeros;
+        }
+      }
+      ASSERT_EQ(zeros, 2 * 2 * (200 * (3 + 4) + (s == 2 ? 100 : 67) * 3));
+    });
+  }
+}
+
 // 200 cases in which everything is drawn. A failure's line begins with HKT_CASE=<number>
 // HKT_TARGET=<name>: with both in the environment this program runs that case alone.
 TEST(AttentionKernelTest, SeededRandomCases) {

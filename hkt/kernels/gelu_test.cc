@@ -108,6 +108,9 @@ TEST_F(Gelu, FewRoundingsEverywhere) {
     }
     std::printf("%-7s GELU: %.1f u relative to max(|GELU|, 0.001); derivative: %.1f u\n",
                 target.c_str(), worst_gelu / kUnit, worst_derivative / kUnit);
+    // The figures of gelu-inl.h.
+    EXPECT_LE(worst_gelu, 11 * kUnit) << target;
+    EXPECT_LE(worst_derivative, 3 * kUnit) << target;
   }
 }
 

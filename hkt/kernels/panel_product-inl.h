@@ -34,7 +34,7 @@ HWY_NOINLINE void PanelTile(const float* HWY_RESTRICT a, int64_t capacity,
     HKT_UNROLL for (int v = 0; v < kVectors; ++v) bv[v] = hn::Load(d, right + v * kLanes);
     HKT_UNROLL for (int64_t r = 0; r < kRows; ++r) {
       const VF x = hn::Set(d, left[r * kPanel]);
-      HKT_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(x, bv[v], acc[r][v]);
+      HKT_UNROLL for (int v = 0; v < kVectors; ++v) Accumulate(x, bv[v], acc[r][v]);
     }
   };
   for (int64_t first = 0; first < D; first += kPanel) {
@@ -75,39 +75,6 @@ HWY_INLINE void PanelProduct(const float* HWY_RESTRICT a, int64_t capacity, int6
 constexpr int64_t kTransposedRows = HWY_MIN(kPanel, kRows == 8 ? 8 : 4);
 static_assert(kPanel % kTransposedRows == 0);
 
-// c [kTransposedRows][kVectors] += A^T B, with A [n, kTransposedRows] columns of one panel and B
-// [n, kVectors] rows of one; c has kPanel floats a row.
-template <int kVectors>
-HWY_NOINLINE void TransposedPanelTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
-                                      int64_t n, float* HWY_RESTRICT c) {
-  const DF d;
-  VF acc[kTransposedRows][kVectors];
-  HKT_UNROLL for (int64_t r = 0; r < kTransposedRows; ++r) {
-    HKT_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] =
-        hn::Load(d, c + r * kPanel + v * kLanes);
-  }
-  const auto step = [&](const float* HWY_RESTRICT left, const float* HWY_RESTRICT right) HWY_ATTR
-      __attribute__((always_inline)) {
-    VF bv[kVectors];
-    HKT_UNROLL for (int v = 0; v < kVectors; ++v) bv[v] = hn::Load(d, right + v * kLanes);
-    HKT_UNROLL for (int64_t r = 0; r < kTransposedRows; ++r) {
-      const VF x = hn::Set(d, left[r]);
-      HKT_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(x, bv[v], acc[r][v]);
-    }
-  };
-  int64_t k = 0;
-  for (; k + 4 <= n; k += 4) {
-    HKT_UNROLL for (int64_t u = 0; u < 4; ++u) step(a + u * kPanel, b + u * kPanel);
-    a += 4 * kPanel;
-    b += 4 * kPanel;
-  }
-  for (; k < n; ++k, a += kPanel, b += kPanel) step(a, b);
-  HKT_UNROLL for (int64_t r = 0; r < kTransposedRows; ++r) {
-    HKT_UNROLL for (int v = 0; v < kVectors; ++v)
-        hn::Store(acc[r][v], d, c + r * kPanel + v * kLanes);
-  }
-}
-
 // C [M, N] += A^T B: A [n, M] and B [n, N] in panels of `capacity` rows, C in panels of ldc >= M
 // rows, rounded up to kTransposedRows.
 HWY_INLINE void TransposedPanelProduct(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
@@ -116,9 +83,12 @@ HWY_INLINE void TransposedPanelProduct(const float* HWY_RESTRICT a, const float*
   for (int64_t j = 0; j < N; j += kPanel) {
     const bool narrow = N - j <= kLanes;
     for (int64_t i = 0; i < M; i += kTransposedRows) {
-      (narrow ? TransposedPanelTile<1>
-              : TransposedPanelTile<2>)(a + i / kPanel * kPanel * capacity + i % kPanel,
-                                        b + j * capacity, n, c + j * ldc + i * kPanel);
+      (narrow
+           ? TransposedProductTile<1, kTransposedRows, kPanel>
+           : TransposedProductTile<2, kTransposedRows, kPanel>)(a + i / kPanel * kPanel * capacity +
+                                                                    i % kPanel,
+                                                                b + j * capacity, n,
+                                                                c + j * ldc + i * kPanel);
     }
   }
 }

@@ -1,5 +1,4 @@
-// exp2 and the running softmax of a tile of scores. Scores are in units of log2 e: the factor is
-// packed into the keys, so that the softmax is 2^S / sum 2^S.
+// exp and the running softmax of a tile of scores.
 
 #include <cstdint>
 
@@ -19,7 +18,8 @@ namespace HWY_NAMESPACE {
 // 2^t for t <= 0 (and a little above), relative error at most 1.7e-7: t = n + f with n the nearest
 // integer, 2^f by a minimax polynomial on [-1/2, 1/2] whose constant is 1 so that 2^0 = 1. Below
 // -126 the result is that of -126, 1.2e-38: next to the row's largest weight, 1, it is nothing. NaN
-// stays NaN: Max returns its second operand when the comparison fails, but for SCALAR's.
+// stays NaN: Max returns its second operand when the comparison fails, but for SCALAR's, and 2^n is
+// a factor, as adding n to the exponent of a NaN can make a number of it.
 HWY_INLINE VF Exp2(VF t) {
   const DF d;
 #if HWY_TARGET == HWY_SCALAR
@@ -27,12 +27,12 @@ HWY_INLINE VF Exp2(VF t) {
 #else
   t = hn::Max(hn::Set(d, -126.0F), t);
 #endif
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3
   const VF n = hn::Round(t);
   const VF f = hn::Sub(t, n);
 #else
-  // Adding 1.5 * 2^23 leaves the rounded integer in the low bits.
-  const VF magic = hn::Set(d, 12582912.0F);
+  // Adding 1.5 * 2^23 leaves the rounded integer in the low bits; 127 more, the exponent of 2^n.
+  const VF magic = hn::Set(d, 12582912.0F + 127);
   const VF n = hn::Add(t, magic);
   const VF f = hn::Sub(t, hn::Sub(n, magic));
 #endif
@@ -42,13 +42,19 @@ HWY_INLINE VF Exp2(VF t) {
   p = hn::MulAdd(p, f, hn::Set(d, 0.24022242085173176F));
   p = hn::MulAdd(p, f, hn::Set(d, 0.6931469775988574F));
   p = hn::MulAdd(p, f, hn::Set(d, 1.0F));
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3
   return VF{_mm512_scalef_ps(p.raw, n.raw)};
 #else
   const hn::RebindToSigned<DF> di;
-  return hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, n))));
+  return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, n))));
 #endif
 }
+
+// e^x for x <= 0: e^0 = 1, so that the largest score of a row has the weight 1 whatever its size.
+// The difference of scores is taken before it is brought to base 2: packing log2 e into the keys
+// would save the product, but then the saved lse, in natural units, could not say exactly what a
+// score of a million was.
+HWY_INLINE VF Exp(VF x) { return Exp2(hn::Mul(x, hn::Set(DF(), 1.44269504F))); }
 
 // Lanes 0 … n - 1, n < kLanes.
 HWY_INLINE hn::Mask<DF> FirstLanes(int64_t n) { return hn::FirstN(DF(), static_cast<size_t>(n)); }
@@ -72,7 +78,7 @@ HWY_INLINE float RowMax(const float* HWY_RESTRICT row, int64_t n, float start) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
 }
 
-// row[k] becomes 2^(row[k] - max) for k < n and 0 up to `filled`, a multiple of kLanes; the lanes
+// row[k] becomes e^(row[k] - max) for k < n and 0 up to `filled`, a multiple of kLanes; the lanes
 // of `sum` gain the weights. Sums stay in lanes until the row is done.
 HWY_INLINE void RowWeights(float* HWY_RESTRICT row, int64_t n, int64_t filled, float max,
                            float* HWY_RESTRICT sum, VF start) {
@@ -82,21 +88,21 @@ HWY_INLINE void RowWeights(float* HWY_RESTRICT row, int64_t n, int64_t filled, f
   VF s0 = start, s1 = hn::Zero(d);
   int64_t k = 0;
   for (; k + 2 * kLanes <= whole; k += 2 * kLanes) {
-    const VF p0 = Exp2(hn::Sub(hn::Load(d, row + k), m));
-    const VF p1 = Exp2(hn::Sub(hn::Load(d, row + k + kLanes), m));
+    const VF p0 = Exp(hn::Sub(hn::Load(d, row + k), m));
+    const VF p1 = Exp(hn::Sub(hn::Load(d, row + k + kLanes), m));
     hn::Store(p0, d, row + k);
     hn::Store(p1, d, row + k + kLanes);
     s0 = hn::Add(s0, p0);
     s1 = hn::Add(s1, p1);
   }
   if (k < whole) {
-    const VF p = Exp2(hn::Sub(hn::Load(d, row + k), m));
+    const VF p = Exp(hn::Sub(hn::Load(d, row + k), m));
     hn::Store(p, d, row + k);
     s0 = hn::Add(s0, p);
     k += kLanes;
   }
   if (k < n) {
-    const VF p = hn::IfThenElseZero(FirstLanes(n - k), Exp2(hn::Sub(hn::Load(d, row + k), m)));
+    const VF p = hn::IfThenElseZero(FirstLanes(n - k), Exp(hn::Sub(hn::Load(d, row + k), m)));
     hn::Store(p, d, row + k);
     s1 = hn::Add(s1, p);
     k += kLanes;

@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <string_view>
 
+#include "hkt/base/environment.h"
 #include "hkt/base/error.h"
 
 namespace hkt::kernels {
@@ -46,10 +46,7 @@ void Force(const std::string& name, const char* source) {
 }
 
 std::atomic<bool>& Poison() {
-  static std::atomic<bool> poison = [] {
-    const char* value = std::getenv("HKT_POISON_SCRATCH");
-    return value != nullptr && std::string_view(value) == "1";
-  }();
+  static std::atomic<bool> poison = EnvironmentSwitch("HKT_POISON_SCRATCH", false);
   return poison;
 }
 

@@ -49,7 +49,7 @@ constexpr int64_t kPanel = 2 * kLanes;
 // must fit the registers, and there must be enough accumulators to hide the latency of FMA (4
 // cycles x 2 units). AVX-512 and NEON have 32 registers, AVX2 16. Even, as two rows share a coarse
 // row.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
 constexpr int64_t kRows = 8;
 #else
 constexpr int64_t kRows = 6;
@@ -187,14 +187,15 @@ HWY_NOINLINE void ProductTile(const float* HWY_RESTRICT a, const float* HWY_REST
   }
 }
 
-// c [kRows][kVectors] += A^T B, with A [n, kRows] columns of a tile of scores and B [n, kVectors]
-// rows of one panel; c has kPanel floats a row. The sum runs over the rows n.
-template <int kVectors>
+// c [kTileRows][kVectors] += A^T B, with A [n, kTileRows] columns of a matrix whose rows are kLdA
+// floats apart (a tile of scores, a panel) and B [n, kVectors] rows of one panel; c has kPanel
+// floats a row. The sum runs over the rows n.
+template <int kVectors, int64_t kTileRows = kRows, int64_t kLdA = kTileLd>
 HWY_NOINLINE void TransposedProductTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
                                         int64_t n, float* HWY_RESTRICT c) {
   const DF d;
-  VF acc[kRows][kVectors];
-  HKT_UNROLL for (int64_t r = 0; r < kRows; ++r) {
+  VF acc[kTileRows][kVectors];
+  HKT_UNROLL for (int64_t r = 0; r < kTileRows; ++r) {
     HKT_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] =
         hn::Load(d, c + r * kPanel + v * kLanes);
   }
@@ -202,19 +203,19 @@ HWY_NOINLINE void TransposedProductTile(const float* HWY_RESTRICT a, const float
       __attribute__((always_inline)) {
     VF bv[kVectors];
     HKT_UNROLL for (int v = 0; v < kVectors; ++v) bv[v] = hn::Load(d, right + v * kLanes);
-    HKT_UNROLL for (int64_t r = 0; r < kRows; ++r) {
+    HKT_UNROLL for (int64_t r = 0; r < kTileRows; ++r) {
       const VF x = hn::Set(d, left[r]);
       HKT_UNROLL for (int v = 0; v < kVectors; ++v) Accumulate(x, bv[v], acc[r][v]);
     }
   };
   int64_t k = 0;
   for (; k + 4 <= n; k += 4) {
-    HKT_UNROLL for (int64_t u = 0; u < 4; ++u) step(a + u * kTileLd, b + u * kPanel);
-    a += 4 * kTileLd;
+    HKT_UNROLL for (int64_t u = 0; u < 4; ++u) step(a + u * kLdA, b + u * kPanel);
+    a += 4 * kLdA;
     b += 4 * kPanel;
   }
-  for (; k < n; ++k, a += kTileLd, b += kPanel) step(a, b);
-  HKT_UNROLL for (int64_t r = 0; r < kRows; ++r) {
+  for (; k < n; ++k, a += kLdA, b += kPanel) step(a, b);
+  HKT_UNROLL for (int64_t r = 0; r < kTileRows; ++r) {
     HKT_UNROLL for (int v = 0; v < kVectors; ++v)
         hn::Store(acc[r][v], d, c + r * kPanel + v * kLanes);
   }

@@ -27,7 +27,7 @@ SeparableConvImpl::SeparableConvImpl(int64_t d_model, int64_t kernel_size)
 
 at::Tensor SeparableConvImpl::forward(const at::Tensor& x) {
   return ops::CausalSeparableConv(x, depthwise_->weight, depthwise_->bias, pointwise_->weight,
-                                  pointwise_->bias, 1);
+                                  pointwise_->bias);
 }
 
 DownsampleImpl::DownsampleImpl(int64_t d_model, int64_t kernel_size, int64_t stride)

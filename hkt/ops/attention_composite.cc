@@ -155,6 +155,8 @@ struct Choice {
 Choice ChoosePath(const Concatenated& x, bool backward) {
   // The flash kernel of PyTorch 2.9 divides by the number of heads.
   if (x.q.numel() == 0) return {Path::kChunked, "it is empty"};
+  // PyTorch's CPU kernel multiplies the mask's minus infinity by the scale.
+  if (!(x.scale > 0)) return {Path::kChunked, "its scale is not above 0"};
   const bool flash = at::globalContext().userEnabledFlashSDP();
   if (x.q.is_cpu()) {
     if (!flash) return {Path::kChunked, "flash attention is switched off"};

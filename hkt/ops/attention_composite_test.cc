@@ -113,6 +113,19 @@ TEST(AttentionCompositeTest, BothPathsEqualEagerForSeededRandomShapes) {
 }
 
 // More rows than one chunk holds: 2^22 scores, 2 x 2 x 1500 x 699 of them.
+// PyTorch's flash kernel for the CPU makes NaN of them under the causal mask.
+TEST(AttentionCompositeTest, ScalesThatAreNotPositive) {
+  for (const double scale : {0.0, -1.5}) {
+    for (const bool causal : {true, false}) {
+      const Case c{.shape = {.B = 2, .H = 2, .Hkv = 1, .T = 19, .D = 4, .Dv = 5, .L = 2},
+                   .causal = causal,
+                   .scale = scale};
+      ExpectEqualsEager(c, MakeInputs(c.shape, 5), at::kDouble);
+      ExpectEqualsEager(c, MakeInputs(c.shape, 5), at::kFloat);
+    }
+  }
+}
+
 TEST(AttentionCompositeTest, SeveralChunksEqualEager) {
   for (bool causal : {true, false}) {
     const Case c{{.B = 2, .H = 2, .Hkv = 1, .T = 1500, .D = 2, .Dv = 3, .L = 3},

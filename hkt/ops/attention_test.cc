@@ -146,14 +146,18 @@ TEST(AttentionTest, EmptyInputsGiveEmptyOutputsWithGradients) {
   for (const AttentionShape& shape :
        {AttentionShape{.B = 0, .H = 2, .Hkv = 2, .T = 5, .D = 3, .Dv = 4, .L = 2},
         AttentionShape{.B = 2, .H = 2, .Hkv = 1, .T = 0, .D = 3, .Dv = 4, .L = 2},
-        AttentionShape{.B = 2, .H = 0, .Hkv = 0, .T = 5, .D = 3, .Dv = 4, .L = 2}}) {
+        AttentionShape{.B = 2, .H = 0, .Hkv = 0, .T = 5, .D = 3, .Dv = 4, .L = 2},
+        AttentionShape{.B = 2, .H = 0, .Hkv = 2, .T = 5, .D = 3, .Dv = 4, .L = 2}}) {
     for (bool causal : {true, false}) {
-      const AttentionInputs inputs = MakeInputs(shape, 1).RequireGrad();
-      const at::Tensor out =
-          attention(inputs.queries, inputs.keys, inputs.value, 2, std::nullopt, causal);
-      EXPECT_EQ(out.sizes(), (std::vector<int64_t>{shape.B, shape.H, shape.T, shape.Dv}));
-      for (const at::Tensor& gradient : Grad(out, inputs.All(), at::ones_like(out)))
-        EXPECT_TRUE(gradient.defined());
+      for (at::ScalarType type : {at::kFloat, at::kDouble}) {
+        const AttentionInputs inputs = MakeInputs(shape, 1, type).RequireGrad();
+        const at::Tensor out =
+            attention(inputs.queries, inputs.keys, inputs.value, 2, std::nullopt, causal);
+        EXPECT_EQ(out.sizes(), (std::vector<int64_t>{shape.B, shape.H, shape.T, shape.Dv}));
+        // Keys that no query reads have gradients of zero.
+        for (const at::Tensor& gradient : Grad(out, inputs.All(), at::ones_like(out)))
+          EXPECT_EQ(gradient.abs().sum().item<double>(), 0);
+      }
     }
   }
 }
@@ -166,12 +170,14 @@ TEST(AttentionTest, HugeAndEqualLogitsAreFinite) {
   huge.RequireGrad();
   const at::Tensor out = attention(huge.queries, huge.keys, huge.value, 2);
   EXPECT_TRUE(out.isfinite().all().item<bool>());
-  for (const at::Tensor& gradient : Grad(out, huge.All(), at::ones_like(out)))
-    EXPECT_TRUE(gradient.isfinite().all().item<bool>());
-  const AttentionInputs exact = huge.To(at::kDouble);
+  const std::vector<at::Tensor> gradients = Grad(out, huge.All(), at::ones_like(out));
+  for (const at::Tensor& gradient : gradients) EXPECT_TRUE(gradient.isfinite().all().item<bool>());
+  const AttentionInputs exact = huge.To(at::kDouble).RequireGrad();
   // Logits of 1e6 make the softmax a maximum: the row's best key, if it leads by more than the
   // rounding of its score.
-  EXPECT_TRUE(Compare(out, EagerAttention(exact.queries, exact.keys, exact.value, 2), 1e-2));
+  const at::Tensor want = EagerAttention(exact.queries, exact.keys, exact.value, 2);
+  EXPECT_TRUE(Compare(out, want, 1e-2));
+  EXPECT_TRUE(Compare(gradients.back(), Grad(want, {exact.value}, at::ones_like(want))[0], 1e-2));
 
   AttentionInputs equal = MakeInputs(shape, 6);
   for (at::Tensor& k : equal.keys) k.zero_();
@@ -306,7 +312,7 @@ TEST(AttentionTest, MisuseNamesTheArgument) {
       {[](In in, int64_t&, Len) { in.queries.clear(); }, "queries is empty"},
       {[](In in, int64_t&, Len) { in.keys.pop_back(); },
        "keys holds 1 levels; it must hold as many as queries, 2"},
-      {[](In, int64_t& s, Len) { s = 1; }, "stride is 1; it must be at least 2"},
+      {[](In, int64_t& s, Len) { s = 1; }, "stride is 1; it must be from 2 to 2^40"},
       {[](In in, int64_t&, Len) { in.queries = in.keys = std::vector(65, in.queries[1]); },
        "queries holds 65 levels; it must hold at most 64"},
       {[](In in, int64_t&, Len) {
@@ -325,8 +331,9 @@ TEST(AttentionTest, MisuseNamesTheArgument) {
          in.value = at::zeros({2, 2, 6}, at::kDouble);
        },
        "value has 3 dimensions"},
-      {[](In in, int64_t&, Len) { in.value = in.value.to(at::kFloat); }, "value is of type Float"},
-      {[](In in, int64_t&, Len) { in = in.To(at::kLong); }, "queries[0] is of type Long"},
+      {[](In in, int64_t&, Len) { in.value = in.value.to(at::kFloat); },
+       "value is of type float32"},
+      {[](In in, int64_t&, Len) { in = in.To(at::kLong); }, "queries[0] is of type int64"},
       {[](In in, int64_t&, Len) { in.keys[0] = in.keys[0].to(at::kMeta); }, "keys[0] is on meta"},
       {[](In, int64_t&, Len lengths) { lengths = Lengths({6}); }, "lengths has size 1"},
       {[](In, int64_t&, Len lengths) {
@@ -338,7 +345,7 @@ TEST(AttentionTest, MisuseNamesTheArgument) {
        },
        "lengths[0] is -1"},
       {[](In, int64_t&, Len lengths) { lengths = at::zeros({2}, at::kInt); },
-       "lengths is of type Int"},
+       "lengths is of type int32"},
       {[](In in, int64_t&, Len) {
          for (at::Tensor& x : in.queries) x = x.slice(3, 0, 0);
          for (at::Tensor& x : in.keys) x = x.slice(3, 0, 0);
@@ -372,9 +379,9 @@ TEST(AttentionTest, MisuseOfTheBackwardNamesTheArgument) {
   EXPECT_EQ(message(out, out, lse), "no error");
   EXPECT_THAT(message(out.slice(2, 1), out, lse), HasSubstr("d_out has size 5 in dimension 2"));
   EXPECT_THAT(message(out, out.slice(3, 1), lse), HasSubstr("out has size 4 in dimension 3"));
-  EXPECT_THAT(message(out.to(at::kHalf), out, lse), HasSubstr("d_out is of type Half"));
+  EXPECT_THAT(message(out.to(at::kHalf), out, lse), HasSubstr("d_out is of type float16"));
   EXPECT_THAT(message(out, out, lse.to(at::kDouble)),
-              HasSubstr("lse is of type Double; it must be Float"));
+              HasSubstr("lse is of type float64; it must be float32"));
   EXPECT_THAT(message(out, out, out), HasSubstr("lse has 4 dimensions; it must be [B, H, T]"));
 }
 

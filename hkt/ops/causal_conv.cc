@@ -12,16 +12,14 @@ namespace hkt::ops {
 
 at::Tensor CausalSeparableConv(const at::Tensor& x, const at::Tensor& depthwise_weight,
                                const at::Tensor& depthwise_bias, const at::Tensor& pointwise_weight,
-                               const at::Tensor& pointwise_bias, int64_t stride) {
+                               const at::Tensor& pointwise_bias) {
   const int64_t k = depthwise_weight.size(2);
-  const c10::SymInt Tl = (x.sym_size(1) + (stride - 1)) / stride;
+  const c10::SymInt T = x.sym_size(1);
   const at::Tensor padded = k > 1 ? at::constant_pad_nd(x, {0, 0, k - 1, 0}) : x;
   at::Tensor y = depthwise_bias;
   for (int64_t a = 0; a < k; ++a) {
-    // Rows tau*s + a of the padded input are rows tau*s - (k-1) + a of x; the last one ends at most
-    // at T + k - 1.
-    const at::Tensor tap =
-        at::slice_symint(padded, 1, a, c10::SymInt(a) + (Tl - 1) * stride + 1, stride);
+    // Row i + a of the padded input is row i - (k-1) + a of x.
+    const at::Tensor tap = at::slice_symint(padded, 1, a, T + a);
     y = at::addcmul(y, tap, depthwise_weight.select(2, a).squeeze(1));
   }
   return at::linear(y, pointwise_weight, pointwise_bias);

@@ -6,17 +6,14 @@
 
 namespace hkt::ops {
 
-// Depthwise-separable causal convolution: k - 1 zeros on the left, output tau reads x at tau*s -
-// (k-1) … tau*s.
+// Depthwise-separable causal convolution of stride 1, the branch of a hybrid head: k - 1 zeros on
+// the left, output i reads x at i - (k-1) … i.
 //   x [B, T, d], depthwise_weight [d, 1, k], depthwise_bias [d], pointwise_weight [d, d],
-//   pointwise_bias [d]
-//   -> [B, ceil(T/s), d]
-// The one home of the convolution: hkt::downsample (stride s) and the branch of a hybrid head
-// (stride 1) call it. Written with k strided slices: on a CPU two to four times faster than conv1d
-// with groups.
+//   pointwise_bias [d] -> [B, T, d]
+// Written with k slices: on a CPU two to four times faster than conv1d with groups.
 at::Tensor CausalSeparableConv(const at::Tensor& x, const at::Tensor& depthwise_weight,
                                const at::Tensor& depthwise_bias, const at::Tensor& pointwise_weight,
-                               const at::Tensor& pointwise_bias, int64_t stride);
+                               const at::Tensor& pointwise_bias);
 
 // Repeats every position s^level times along dimension `dim` and cuts to T: the coarse row under
 // every token.

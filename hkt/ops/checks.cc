@@ -7,15 +7,20 @@
 
 #include "hkt/base/error.h"
 #include "hkt/kernels/attention.h"
+#include "hkt/ops/explain.h"
 
 namespace hkt::ops {
 namespace {
+
+// Far above any T, and far from the end of int64.
+constexpr int64_t kMostStride = int64_t{1} << 40;
 
 std::string Level(const char* name, size_t level) { return Concat(name, "[", level, "]"); }
 
 void CheckFloating(const at::Tensor& tensor, const std::string& name) {
   TORCH_CHECK_TYPE(at::isFloatingType(tensor.scalar_type()), name, " is of type ",
-                   tensor.scalar_type(), "; it must be float32, float64, bfloat16 or float16");
+                   TypeName(tensor.scalar_type()),
+                   "; it must be float32, float64, bfloat16 or float16");
 }
 
 void CheckDevice(const at::Tensor& tensor, const std::string& name, const at::Tensor& like,
@@ -31,8 +36,8 @@ void CheckLike(const at::Tensor& tensor, const std::string& name, const at::Tens
   TORCH_CHECK_TYPE(tensor.scalar_type() == like.scalar_type() ||
                        (types == Types::kAnyUnderAutocast &&
                         at::autocast::is_autocast_enabled(tensor.device().type())),
-                   name, " is of type ", tensor.scalar_type(), "; it must be that of ", like_name,
-                   ", ", like.scalar_type());
+                   name, " is of type ", TypeName(tensor.scalar_type()), "; it must be that of ",
+                   like_name, ", ", TypeName(like.scalar_type()));
   CheckDevice(tensor, name, like, like_name);
 }
 
@@ -54,8 +59,8 @@ void CheckWeight(const at::Tensor& tensor, const std::string& name, const at::Te
   CheckFloating(tensor, name);
   TORCH_CHECK_TYPE(tensor.scalar_type() == x.scalar_type() ||
                        (tensor.scalar_type() == at::kFloat && x.scalar_type() != at::kDouble),
-                   name, " is of type ", tensor.scalar_type(), "; it must be that of x, ",
-                   x.scalar_type(), x.scalar_type() == at::kDouble ? "" : ", or Float");
+                   name, " is of type ", TypeName(tensor.scalar_type()), "; it must be that of x, ",
+                   TypeName(x.scalar_type()), x.scalar_type() == at::kDouble ? "" : ", or float32");
   CheckDevice(tensor, name, x, "x");
 }
 
@@ -93,7 +98,8 @@ void CheckAttention(at::TensorList queries, at::TensorList keys, const at::Tenso
                     " levels; it must hold at most ", kernels::kMaxLevels);
   TORCH_CHECK_VALUE(keys.size() == queries.size(), "keys holds ", keys.size(),
                     " levels; it must hold as many as queries, ", queries.size());
-  TORCH_CHECK_VALUE(stride >= 2, "stride is ", stride, "; it must be at least 2");
+  TORCH_CHECK_VALUE(stride >= 2 && stride <= kMostStride, "stride is ", stride,
+                    "; it must be from 2 to 2^40");
   const at::Tensor& q0 = queries[0];
   CheckRank(q0, "queries[0]", 4, "[B, H, T, D]");
   CheckRank(value, "value", 4, "[B, Hkv, T, Dv]");
@@ -127,7 +133,7 @@ void CheckAttention(at::TensorList queries, at::TensorList keys, const at::Tenso
   CheckRank(*lengths, "lengths", 1, "[B]");
   CheckSize(*lengths, "lengths", 0, B, "B of queries[0]");
   TORCH_CHECK_TYPE(lengths->scalar_type() == at::kLong, "lengths is of type ",
-                   lengths->scalar_type(), "; it must be int64");
+                   TypeName(lengths->scalar_type()), "; it must be int64");
   CheckDevice(*lengths, "lengths", q0, "queries[0]");
   CheckLengthValues(*lengths, T);
 }
@@ -146,8 +152,8 @@ void CheckAttentionBackward(const at::Tensor& d_out, at::TensorList queries, at:
   CheckRank(lse, "lse", 3, "[B, H, T]");
   CheckDevice(lse, "lse", q0, "queries[0]");
   const at::ScalarType type = ExactType(q0.scalar_type());
-  TORCH_CHECK_TYPE(lse.scalar_type() == type, "lse is of type ", lse.scalar_type(), "; it must be ",
-                   type);
+  TORCH_CHECK_TYPE(lse.scalar_type() == type, "lse is of type ", TypeName(lse.scalar_type()),
+                   "; it must be ", TypeName(type));
   for (const at::Tensor* tensor : {&d_out, &out, &lse}) {
     const char* name = tensor == &d_out ? "d_out" : tensor == &out ? "out" : "lse";
     CheckSize(*tensor, name, 0, q0.sym_size(0), "B of queries[0]");
@@ -164,7 +170,8 @@ void CheckDownsample(const at::Tensor& x, const at::Tensor& depthwise_weight,
                      const at::Tensor& depthwise_bias, const at::Tensor& pointwise_weight,
                      const at::Tensor& pointwise_bias, const at::Tensor& norm_weight,
                      const at::Tensor& norm_bias, int64_t stride) {
-  TORCH_CHECK_VALUE(stride >= 1, "stride is ", stride, "; it must be at least 1");
+  TORCH_CHECK_VALUE(stride >= 1 && stride <= kMostStride, "stride is ", stride,
+                    "; it must be from 1 to 2^40");
   CheckRank(x, "x", 3, "[B, T, d]");
   CheckFloating(x, "x");
   const c10::SymInt d = x.sym_size(2);

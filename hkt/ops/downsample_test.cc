@@ -224,10 +224,10 @@ TEST(DownsampleTest, MisuseNamesTheArgument) {
   EXPECT_THAT(spoilt([](Conv& x) { x.nw = at::zeros({5}, at::kDouble); }),
               HasSubstr("norm_weight has size 5"));
   EXPECT_THAT(spoilt([](Conv& x) { x.pw = x.pw.to(at::kFloat); }),
-              HasSubstr("pointwise_weight is of type Float; it must be that of x, Double"));
+              HasSubstr("pointwise_weight is of type float32; it must be that of x, float64"));
   EXPECT_THAT(
       spoilt([](Conv& x) { x.x = x.x.to(at::kHalf); }),
-      HasSubstr("depthwise_weight is of type Double; it must be that of x, Half, or Float"));
+      HasSubstr("depthwise_weight is of type float64; it must be that of x, float16, or float32"));
   const auto backward = [&](const at::Tensor& d_out) {
     return MessageOf(
         [&] { downsample_backward(d_out, c.x, c.dw, c.db, c.pw, c.pb, c.nw, c.nb, 2); });
@@ -235,7 +235,7 @@ TEST(DownsampleTest, MisuseNamesTheArgument) {
   EXPECT_EQ(backward(at::zeros({1, 2, 4}, at::kDouble)), "no error");
   EXPECT_THAT(backward(at::zeros({1, 3, 4}, at::kDouble)),
               HasSubstr("d_out has size 3 in dimension 1; it must be ceil(T / stride) of x = 2"));
-  EXPECT_THAT(backward(at::zeros({1, 2, 4})), HasSubstr("d_out is of type Float"));
+  EXPECT_THAT(backward(at::zeros({1, 2, 4})), HasSubstr("d_out is of type float32"));
 }
 
 }  // namespace

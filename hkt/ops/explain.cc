@@ -1,21 +1,17 @@
 #include "hkt/ops/explain.h"
 
-#include <cstdlib>
 #include <iostream>
 #include <mutex>
 #include <set>
-#include <string_view>
 
+#include "hkt/base/environment.h"
 #include "hkt/base/error.h"
 #include "hkt/ops/path.h"
 
 namespace hkt::ops {
 
 bool Explaining() {
-  static const bool on = [] {
-    const char* value = std::getenv("HKT_EXPLAIN");
-    return value != nullptr && std::string_view(value) == "1";
-  }();
+  static const bool on = EnvironmentSwitch("HKT_EXPLAIN", false);
   return on;
 }
 
@@ -39,6 +35,10 @@ std::string TypeName(at::ScalarType type) {
       return "bfloat16";
     case at::kHalf:
       return "float16";
+    case at::kLong:
+      return "int64";
+    case at::kInt:
+      return "int32";
     default:
       return c10::toString(type);
   }

@@ -1,17 +1,14 @@
 #include "hkt/ops/path.h"
 
 #include <atomic>
-#include <cstdlib>
-#include <string_view>
+
+#include "hkt/base/environment.h"
 
 namespace hkt::ops {
 namespace {
 
 std::atomic<bool>& Fused() {
-  static std::atomic<bool> fused = [] {
-    const char* value = std::getenv("HKT_FUSED");
-    return value == nullptr || std::string_view(value) != "0";
-  }();
+  static std::atomic<bool> fused = EnvironmentSwitch("HKT_FUSED", true);
   return fused;
 }
 

@@ -105,7 +105,8 @@ class BenchTest(unittest.TestCase):
                  ("attention", "--peer", "/nowhere.so"): "--peer /nowhere.so cannot be loaded",
                  ("attention", "--threads", "100000"): "threads is 100000", ("attention", "--levels", "0"): "--levels is 0",
                  ("attention", "--stride", "1"): "--stride is 1", ("attention", "--calls", "0"): "--calls is 0",
-                 ("attention", "--min-seconds", "2", "--max-seconds", "1"): "--min-seconds is 2",
+                 ("attention", "--min-seconds", "-1"): "--min-seconds is -1", ("attention", "--threads", "1", "0"): "--threads is 0",
+                 ("nonsense",): "unknown command 'bench nonsense'",
                  ("downsample", "--kernel-size", "0"): "--kernel-size is 0", ("train", "--heads", "3"): "d_model", (): "subcommand"}
         for args, message in wrong.items():
             done = hkt("bench", *args)
