@@ -293,12 +293,8 @@ class Cell {
 
 Json BenchAttention(const AttentionBenchOptions& options,
                     const std::function<void(const Json&)>& progress) {
-  std::vector<int64_t> threads = options.threads;
-  const int before = at::get_num_threads();
-  if (threads.empty()) {
-    threads = {1};
-    if (before > 1) threads.push_back(before);
-  }
+  const ThreadsGuard guard;
+  const std::vector<int64_t> threads = ThreadCounts(options.threads);
   Json report = {{"cells", Json::array()}};
   for (const int64_t D : options.head_dims) {
     for (const int64_t T : options.seq_lens) {
@@ -312,7 +308,6 @@ Json BenchAttention(const AttentionBenchOptions& options,
       }
     }
   }
-  at::set_num_threads(before);
   return report;
 }
 

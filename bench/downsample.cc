@@ -65,12 +65,8 @@ at::Tensor Torch(const Operands& o) {
 
 Json BenchDownsample(const DownsampleBenchOptions& options,
                      const std::function<void(const Json&)>& progress) {
-  std::vector<int64_t> threads = options.threads;
-  const int before = at::get_num_threads();
-  if (threads.empty()) {
-    threads = {1};
-    if (before > 1) threads.push_back(before);
-  }
+  const ThreadsGuard guard;
+  const std::vector<int64_t> threads = ThreadCounts(options.threads);
   Json report = {{"cells", Json::array()}};
   for (const int64_t d : options.widths) {
     for (const int64_t T : options.seq_lens) {
@@ -112,7 +108,6 @@ Json BenchDownsample(const DownsampleBenchOptions& options,
       }
     }
   }
-  at::set_num_threads(before);
   return report;
 }
 

@@ -1,5 +1,6 @@
 #include "bench/timing.h"
 
+#include <ATen/Parallel.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -88,6 +89,15 @@ nlohmann::ordered_json Ratio(const Timing& a, const Timing& b) {
     ratios.push_back(a.seconds[i] / b.seconds[i]);
   return {{"best", a.Best() / b.Best()}, {"median", QuantileOf(ratios, 0.5)}};
 }
+
+std::vector<int64_t> ThreadCounts(const std::vector<int64_t>& given) {
+  if (!given.empty()) return given;
+  const int64_t all = at::get_num_threads();
+  return all > 1 ? std::vector<int64_t>{1, all} : std::vector<int64_t>{1};
+}
+
+ThreadsGuard::ThreadsGuard() : before_(at::get_num_threads()) {}
+ThreadsGuard::~ThreadsGuard() { at::set_num_threads(before_); }
 
 int64_t MemoryGrowth(const std::function<void()>& call) {
   malloc_trim(0);

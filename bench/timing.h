@@ -47,4 +47,19 @@ nlohmann::ordered_json Ratio(const Timing& a, const Timing& b);
 // does not tell (it needs a writable /proc/self/clear_refs).
 int64_t MemoryGrowth(const std::function<void()>& call);
 
+// Numbers of threads to time at: those given, or 1 and all.
+std::vector<int64_t> ThreadCounts(const std::vector<int64_t>& given);
+
+// PyTorch's number of threads, given back at the end.
+class ThreadsGuard {
+ public:
+  ThreadsGuard();
+  ~ThreadsGuard();
+  ThreadsGuard(const ThreadsGuard&) = delete;
+  ThreadsGuard& operator=(const ThreadsGuard&) = delete;
+
+ private:
+  int before_;
+};
+
 }  // namespace hkt::bench

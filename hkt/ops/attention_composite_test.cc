@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <fstream>
 #include <limits>
 
 #include "hkt/base/error.h"
@@ -181,14 +180,6 @@ TEST(AttentionCompositeTest, ChunksNeverMultiplyWhatIsMasked) {
     garbage.value.slice(2, t0).fill_(1e30);
     EXPECT_TRUE(CompareBits(Call(c, garbage, d_out).out.slice(2, 0, t0), want.slice(2, 0, t0)));
   }
-}
-
-double PeakMemory() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmHWM:", 0) == 0) return std::stod(line.substr(6)) * 1024;
-  }
-  return std::numeric_limits<double>::infinity();
 }
 
 // One T x T matrix of one head would be 512 MiB here; a chunk has 32, and a few are alive at once.

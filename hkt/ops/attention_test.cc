@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <fstream>
 #include <functional>
 #include <limits>
 
@@ -224,15 +223,6 @@ TEST(AttentionTest, HalfPrecisionIsAsGoodAsPlainPyTorch) {
       }
     }
   }
-}
-
-// Largest memory of this process so far, in bytes.
-double PeakMemory() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmHWM:", 0) == 0) return std::stod(line.substr(6)) * 1024;
-  }
-  return std::numeric_limits<double>::infinity();
 }
 
 // One T x T matrix of one head would be 1 GiB here.

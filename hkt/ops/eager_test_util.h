@@ -8,7 +8,9 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+#include <fstream>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -201,6 +203,15 @@ inline std::vector<at::Tensor> Grad(const at::Tensor& out, const std::vector<at:
 }
 
 inline at::Tensor Lengths(std::vector<int64_t> values) { return at::tensor(values, at::kLong); }
+
+// Largest memory of this process so far, in bytes.
+inline double PeakMemory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) return std::stod(line.substr(6)) * 1024;
+  }
+  return std::numeric_limits<double>::infinity();
+}
 
 // What a call that must fail says.
 inline std::string MessageOf(const std::function<void()>& call) {
