@@ -3,6 +3,7 @@
 set_target_properties(hkt_ops PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../torch/lib")
 install(TARGETS hkt_ops LIBRARY DESTINATION hkt)
 install(FILES "${CMAKE_BINARY_DIR}/libhkt_ops.json" DESTINATION hkt)
+find_package(hwy 1.0.3 REQUIRED)  # the target is known in its own folder only
 get_target_property(highway_type hwy::hwy TYPE)
 if(NOT highway_type STREQUAL "STATIC_LIBRARY")
   # Under the name that the loader asks for; a wheel holds no links.

@@ -27,7 +27,7 @@ def _built_with(path: pathlib.Path) -> dict[str, str]:
         built: dict[str, str] = json.loads(beside.read_text())
         _minor(built["torch"]), built["hkt"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ImportError(f"hkt: {beside}, which a build leaves beside the library, is not readable; build hkt again") from error
+        raise ImportError(f"hkt: {beside}, which a build leaves beside the library, cannot be read; build again") from error
     return built
 
 
@@ -50,7 +50,8 @@ def _load() -> tuple[pathlib.Path, str]:
         )
     # A second copy of the library would end the process: PyTorch lets nobody register the same operators twice.
     if not hasattr(torch.ops.hkt, "describe"):
-        torch.ops.load_library(str(path.resolve()))
+        register: Any = torch.ops.load_library
+        register(str(path.resolve()))
     return path, built["hkt"]
 
 

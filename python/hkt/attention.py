@@ -16,6 +16,10 @@ GATE_START = 2.0  # gates start mostly open: sigmoid(2) = 0.88 of a level is att
 _multiscale_attention = torch.ops.hkt.multiscale_attention.default
 
 
+def _autocast(device_type: str) -> bool:
+    return torch.amp.is_autocast_available(device_type) and torch.is_autocast_enabled(device_type)
+
+
 class HKTAttention(nn.Module):
     """Multi-scale self-attention: scores of several resolutions, mixed before one softmax.
 
@@ -204,7 +208,7 @@ class HKTAttention(nn.Module):
         like = self.level_logits
         if x.device != like.device:
             raise ValueError(f"x is on {x.device}; it must be on {like.device} like the layer's weights")
-        if x.dtype != like.dtype and not (x.is_floating_point() and torch.is_autocast_enabled(x.device.type)):
+        if x.dtype != like.dtype and not (x.is_floating_point() and _autocast(x.device.type)):
             raise TypeError(f"x is {x.dtype}; it must be {like.dtype} like the layer's weights")
         if lengths is not None:
             _checks.lengths(lengths, x)

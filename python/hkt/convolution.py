@@ -42,7 +42,7 @@ class SeparableConv(nn.Module):
         weight, T = self.depthwise.weight, x.size(1)
         k = weight.size(2)
         padded = F.pad(x, (0, 0, k - 1, 0)) if k > 1 else x
-        y = self.depthwise.bias
+        y: Tensor = self.depthwise.bias
         for a in range(k):
             y = torch.addcmul(y, padded[:, a : a + T], weight[:, 0, a])
         out: Tensor = self.pointwise(y)

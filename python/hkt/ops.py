@@ -10,6 +10,7 @@ from hkt import _library  # noqa: F401  registers the operators
 # Looked up once: a look-up costs as much as the call.
 _attention = torch.ops.hkt.attention.default
 _downsample = torch.ops.hkt.downsample.default
+_WEIGHTS = "x depthwise_weight depthwise_bias pointwise_weight pointwise_bias norm_weight norm_bias".split()
 
 
 def attention(
@@ -42,11 +43,13 @@ def attention(
 
     Raises:
         ValueError: a wrong rank, size, device or value.
-        TypeError: a wrong type of tensor.
-        RuntimeError: an argument that is no tensor, or no list of tensors.
+        TypeError: a wrong type of tensor, or None for the value.
+        RuntimeError: another argument that is no tensor, or no list of tensors.
 
     Source: G. Cirrincione, arXiv 2604.08829; docs/operators.md.
     """
+    if value is None:  # PyTorch takes it for a tensor without a shape
+        raise TypeError("value is None; it must be a tensor [B, Hkv, T, Dv]")
     out: Tensor = _attention(queries, keys, value, stride, scale, causal, lengths)
     return out
 
@@ -81,12 +84,14 @@ def downsample(
 
     Raises:
         ValueError: a wrong rank, size, device or value.
-        TypeError: a wrong type of tensor.
-        RuntimeError: an argument that is no tensor.
+        TypeError: a wrong type of tensor, or None for one.
+        RuntimeError: another argument that is no tensor.
 
     Source: G. Cirrincione, arXiv 2604.08829; docs/operators.md.
     """
-    out: Tensor = _downsample(
-        x, depthwise_weight, depthwise_bias, pointwise_weight, pointwise_bias, norm_weight, norm_bias, stride, eps
-    )
+    tensors = (x, depthwise_weight, depthwise_bias, pointwise_weight, pointwise_bias, norm_weight, norm_bias)
+    for name, tensor in zip(_WEIGHTS, tensors, strict=True):
+        if tensor is None:  # PyTorch takes it for a tensor without a shape
+            raise TypeError(f"{name} is None; it must be a tensor")
+    out: Tensor = _downsample(*tensors, stride, eps)
     return out

@@ -6,6 +6,10 @@ from torch import Tensor
 BASE = 10000.0
 
 
+def _complex(dtype: torch.dtype) -> torch.dtype:
+    return torch.complex128 if dtype == torch.float64 else torch.complex64
+
+
 class Rotary:
     """The pair (x[2i], x[2i+1]) of position tau turns by tau * step * BASE^(-2i/D); step = stride^l at level l.
 
@@ -33,7 +37,7 @@ class Rotary:
             return self._compute(T, D, real)
         turns = self._turns  # read once: another thread may replace it
         fits = turns is not None and turns.size(0) >= T and turns.size(2) == D // 2
-        if turns is None or not fits or turns.dtype != real.dtype.to_complex() or turns.device != real.device:
+        if turns is None or not fits or turns.dtype != _complex(real.dtype) or turns.device != real.device:
             # It outlives this call: a table made in inference mode could not be saved for a later backward pass.
             with torch.inference_mode(False), torch.no_grad():
                 turns = self._compute(T, D, real)
@@ -45,4 +49,4 @@ class Rotary:
         # Angles in double: in float the position 1e5 would be off by 0.4 % of a turn.
         rates = torch.pow(BASE, torch.arange(0, D, 2, dtype=torch.float64) * (-1.0 / D))
         angles = torch.outer(torch.arange(T, dtype=torch.float64) * self.step, rates).unsqueeze(1)
-        return torch.polar(torch.ones_like(angles), angles).to(device=real.device, dtype=real.dtype.to_complex())
+        return torch.polar(torch.ones_like(angles), angles).to(device=real.device, dtype=_complex(real.dtype))
