@@ -14,15 +14,16 @@ from hkt import _checks, _library, _safetensors
 from hkt.attention import HKTAttention
 from hkt.classifier import Classifier
 
-# The options of hkt/base/config.h. Those of the model are arguments of the modules, three under PyTorch's words:
-# heads = num_heads, kv_heads = num_kv_heads, bidirectional = not causal.
-MODEL_OPTIONS = frozenset(
+# The options of hkt/base/config.h in their order. Those of the model are arguments of the modules, three under PyTorch's
+# words: heads = num_heads, kv_heads = num_kv_heads, bidirectional = not causal.
+DATA_OPTIONS = ("task", "data", "preset", "seq_len", "data_seed")
+MODEL_OPTIONS = tuple(
     "model levels stride kernel_size hybrid psd bidirectional rotary bias score_gain d_model heads kv_heads layers d_ff "
     "dropout".split()
 )
-RUN_OPTIONS = frozenset(
-    "task data preset seq_len data_seed batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed "
-    "eval_every save_every log_every max_time threads".split()
+TRAIN_OPTIONS = tuple(
+    "batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed eval_every save_every log_every "
+    "max_time threads".split()
 )
 _VERSION = "hkt_version"
 # How torch.compile and DistributedDataParallel name the module that they wrap.
@@ -126,10 +127,10 @@ def _read_config(path: pathlib.Path) -> dict[str, Any]:
     if not isinstance(config, dict) or _VERSION not in config:
         raise ValueError(f"{path}: {_VERSION} is missing; not the file of a run")
     _check_version(config.pop(_VERSION), path)
-    unknown = sorted(set(config) - MODEL_OPTIONS - RUN_OPTIONS)
+    unknown = sorted(set(config).difference(DATA_OPTIONS, MODEL_OPTIONS, TRAIN_OPTIONS))
     if unknown:
         raise ValueError(f"{path} has options that this hkt for Python does not know: {', '.join(unknown)}; update hkt")
-    missing = sorted(MODEL_OPTIONS - set(config))
+    missing = sorted(set(MODEL_OPTIONS) - set(config))
     if missing:
         raise ValueError(f"{path} has no {', '.join(missing)}; not the file of a whole run")
     return config
@@ -217,19 +218,22 @@ def _fill(model: Classifier, weights: dict[str, Tensor], path: pathlib.Path) -> 
 
 def _options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
     """Every option that is known, in the program's names."""
-    own = sorted(set(given) & MODEL_OPTIONS)
+    own = sorted(set(given).intersection(MODEL_OPTIONS))
     if own:
         raise ValueError(f"config has {', '.join(own)}, which the model decides")
-    unknown = sorted(set(given) - RUN_OPTIONS)
+    unknown = sorted(set(given).difference(DATA_OPTIONS, TRAIN_OPTIONS))
     if unknown:
-        raise ValueError(f"config has {', '.join(unknown)}, which the program does not know: {', '.join(sorted(RUN_OPTIONS))}")
+        known = ", ".join(DATA_OPTIONS + TRAIN_OPTIONS)
+        raise ValueError(f"config has {', '.join(unknown)}, which the program does not know; it knows {known}")
+    if model.seq_len is not None and given.get("seq_len", model.seq_len) != model.seq_len:
+        raise ValueError(f"config has seq_len = {given['seq_len']}; the model has positions for {model.seq_len}")
     run = {**(model.run_config or {}), **given}
     block: Any = model.blocks[0]
     layer: HKTAttention = block.attention
     hierarchical = layer.levels > 1
     name = ("hkt" if layer.hybrid else "hkt-fusion") if hierarchical else ("mha-conv" if layer.hybrid else "mha")
     wide = run.get("model") == "mha-wide"
-    options = {
+    options: dict[str, Any] = {
         "model": run.get("model", name),
         "levels": layer.levels,
         "stride": layer.stride,
@@ -247,8 +251,7 @@ def _options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
         "d_ff": run["d_ff"] if wide else block.ffn[0].out_features,
         "dropout": model.dropout,
     }
-    stated_length = run.pop("seq_len", None) if "seq_len" not in given else given["seq_len"]
-    length = model.seq_len if model.seq_len is not None else stated_length
-    if "seq_len" in given and given["seq_len"] != length:
-        raise ValueError(f"config has seq_len = {given['seq_len']}; the model has positions for {length}")
-    return {**{key: run[key] for key in RUN_OPTIONS if key in run}, **({"seq_len": length} if length else {}), **options}
+    if model.seq_len is not None and (given or "seq_len" not in run):  # else what the run said, where null is "as the task"
+        options["seq_len"] = model.seq_len
+    run.update(options)
+    return {key: run[key] for key in DATA_OPTIONS + MODEL_OPTIONS + TRAIN_OPTIONS if key in run}

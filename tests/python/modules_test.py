@@ -26,9 +26,6 @@ OPTIONS = [
 ]
 
 
-warnings.filterwarnings("ignore", "level . has a single position")
-
-
 def layer(d=16, H=4, dtype=torch.float64, **options):
     """A layer whose levels and gates are not all alike."""
     torch.manual_seed(1)
@@ -366,4 +363,4 @@ class MisuseTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(warnings="ignore")
