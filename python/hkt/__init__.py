@@ -9,6 +9,19 @@ from hkt.attention import HKTAttention
 from hkt.block import TransformerBlock
 from hkt.classifier import Classifier
 from hkt.ops import attention, downsample
+from hkt.replace import MultiheadAttention, replace_attention
 from hkt.run import load, save
 
-__all__ = ["Classifier", "HKTAttention", "TransformerBlock", "__version__", "attention", "downsample", "info", "load", "save"]
+__all__ = [
+    "Classifier",
+    "HKTAttention",
+    "MultiheadAttention",
+    "TransformerBlock",
+    "__version__",
+    "attention",
+    "downsample",
+    "info",
+    "load",
+    "replace_attention",
+    "save",
+]

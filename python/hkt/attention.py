@@ -118,6 +118,68 @@ class HKTAttention(nn.Module):
         if self.gate_logits is not None:
             nn.init.constant_(self.gate_logits, GATE_START)
 
+    @classmethod
+    def from_mha(
+        cls, mha: nn.MultiheadAttention, levels: int = 3, stride: int = 2, *, kernel_size: int = 3, causal: bool = True
+    ) -> "HKTAttention":
+        """A layer with the weights of PyTorch's: its outputs are the same to rounding, and every level can learn.
+
+        The level-0 query projection is the old one times ``levels``, since every level starts with the weight 1/levels; the
+        coarse query projections are 0; there are no gates. With biases as ``mha`` has them (an output bias of 0 where it has
+        none), on its device, of its type and in its mode.
+
+        Args:
+            mha: self-attention; unchanged.
+            levels: resolutions.
+            stride: between them.
+            kernel_size: width of the causal convolutions.
+            causal: the mask that ``mha`` is called with.
+
+        Raises:
+            TypeError: no nn.MultiheadAttention.
+            ValueError: key or value widths of their own, ``add_bias_kv`` or ``add_zero_attn``.
+
+        Its dropout acts on attention weights; HKT's on the output: a warning where it is above 0.
+        """
+        if not isinstance(mha, nn.MultiheadAttention):
+            raise TypeError(f"mha is a {type(mha).__name__}; it must be an nn.MultiheadAttention")
+        if not mha._qkv_same_embed_dim:
+            raise ValueError(f"mha has kdim = {mha.kdim} and vdim = {mha.vdim}; they must be embed_dim = {mha.embed_dim}")
+        if mha.bias_k is not None or mha.add_zero_attn:
+            raise ValueError("mha has add_bias_kv or add_zero_attn; HKT has neither")
+        if mha.dropout > 0:
+            warnings.warn(f"dropout {mha.dropout} moves from the attention weights to the layer's output", stacklevel=2)
+        weight, bias = mha.in_proj_weight, mha.in_proj_bias
+        layer = cls(
+            mha.embed_dim,
+            mha.num_heads,
+            levels,
+            stride,
+            kernel_size=kernel_size,
+            hybrid=False,
+            causal=causal,
+            bias=bias is not None,
+            dropout=mha.dropout,
+            device=weight.device,
+            dtype=weight.dtype,
+        )
+        key: Any = layer.key
+        with torch.no_grad():
+            for rows, name in [(weight, "weight"), (bias, "bias")]:
+                if rows is None:
+                    continue
+                for projection, old in zip((layer.query[0], key[0], layer.value), rows.chunk(3), strict=True):
+                    getattr(projection, name).copy_(old)
+                getattr(layer.query[0], name).mul_(levels)
+                for coarse in layer.query[1:]:
+                    getattr(coarse, name).zero_()
+            layer.output.weight.copy_(mha.out_proj.weight)
+            if mha.out_proj.bias is None:
+                layer.output.bias.zero_()
+            else:
+                layer.output.bias.copy_(mha.out_proj.bias)
+        return layer.train(mha.training)
+
     @property
     def head_width(self) -> int:
         """D = d_model / num_heads."""
@@ -138,6 +200,10 @@ class HKTAttention(nn.Module):
             ValueError: a wrong shape, device, or length.
             TypeError: a wrong type.
         """
+        return self.attend(x, lengths, self.causal)
+
+    def attend(self, x: Tensor, lengths: Tensor | None, causal: bool) -> Tensor:
+        """``forward`` with the causal mask as a matter of the call."""
         self._check_input(x, lengths)
         T = x.size(1)
         valid = None
@@ -170,7 +236,7 @@ class HKTAttention(nn.Module):
             self.stride,
             None,
             self.score_gain,
-            self.causal,
+            causal,
             lengths,
         )
         out: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
