@@ -1,5 +1,5 @@
-// hkt::describe: what this library is, for Python's hkt.info(). It has no tensors, so that nothing of PyTorch's dispatcher
-// acts on it.
+// hkt::describe: what this library is, for Python's hkt.info(). It has no tensors, so that nothing
+// of PyTorch's dispatcher acts on it.
 
 #include <torch/library.h>
 #include <torch/version.h>

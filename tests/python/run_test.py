@@ -239,6 +239,12 @@ class FileTest(unittest.TestCase):
                 self.assertEqual(got[name].dtype, tensor.dtype)
                 self.assertTrue(torch.equal(got[name], tensor), name)
             self.assertEqual([p.name for p in path.parent.iterdir()], ["x.safetensors"])
+            for spans, size in [([[4, 8]], 8), ([[0, 4], [0, 4]], 4), ([[0, 4], [8, 12]], 12)]:  # holes and overlaps
+                header = {f"x{i}": {"dtype": "F32", "shape": [1], "data_offsets": span} for i, span in enumerate(spans)}
+                text = json.dumps(header).encode()
+                path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(size))
+                with self.assertRaisesRegex(ValueError, "do not fit; the file is cut or damaged"):
+                    _safetensors.read(path)
             with self.assertRaisesRegex(TypeError, "c is torch.complex64; a file holds"):
                 _safetensors.write(path, {"c": torch.zeros(1, dtype=torch.complex64)}, {})
 
