@@ -1,6 +1,6 @@
 # Thin: each target does its own set-up on a fresh machine, then calls CMake, ctest or a script.
 .DEFAULT_GOAL := build
-.PHONY: setup setup-tests build demo test check format bench clean
+.PHONY: setup setup-tests build demo test check wheel format bench clean
 
 HKT_WERROR ?= OFF
 CONFIGURE = cmake --preset release -DHKT_WERROR=$(HKT_WERROR)
@@ -26,6 +26,10 @@ test: setup-tests  ## every test
 
 check: setup-tests  ## sanitizer builds and what takes longer
 	@sh scripts/check.sh
+
+wheel: setup  ## the Python package for the PyTorch at hand: build/wheel/hkt-*.whl
+	@python="$$(sh scripts/find_torch.sh)" && TORCH_PYTHON="$$python" \
+	  "$$python" -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
 
 bench: build  ## training steps per second against a page of plain PyTorch
 	@python="$$(sh scripts/find_torch.sh)" && "$$python" bench/train_speed.py

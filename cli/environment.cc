@@ -44,16 +44,6 @@ std::string Processor() {
   return "unknown";
 }
 
-std::string Compiler() {
-#if defined(__clang__)
-  return std::string("clang ") + __clang_version__;
-#elif defined(__GNUC__)
-  return std::string("g++ ") + __VERSION__;
-#else
-  return "unknown";
-#endif
-}
-
 }  // namespace
 
 nlohmann::ordered_json DescribeEnvironment() {

@@ -39,3 +39,6 @@ configure_package_config_file(cmake/hktConfig.cmake.in "${CMAKE_BINARY_DIR}/hktC
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/hktConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_BINARY_DIR}/hktConfig.cmake" "${CMAKE_BINARY_DIR}/hktConfigVersion.cmake" cmake/HktTorch.cmake
         scripts/find_torch.sh DESTINATION "${package_dir}")
+if(TARGET hkt_ops)
+  install(FILES "${CMAKE_BINARY_DIR}/libhkt_ops.json" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()

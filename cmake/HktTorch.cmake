@@ -4,7 +4,16 @@
 find_file(HKT_FIND_TORCH find_torch.sh PATHS "${CMAKE_CURRENT_LIST_DIR}/../scripts" "${CMAKE_CURRENT_LIST_DIR}"
           NO_DEFAULT_PATH REQUIRED)
 mark_as_advanced(HKT_FIND_TORCH)
-execute_process(COMMAND sh "${HKT_FIND_TORCH}" --describe OUTPUT_VARIABLE torch_description
+# For a wheel first the Python that pip runs in, then every python3 of PATH: in an isolated build the first has no PyTorch
+# when the front end made a new environment for it (python -m build), and then the caller's is further down in PATH.
+set(torch_pythons)
+if(SKBUILD)
+  set(torch_pythons "${PYTHON_EXECUTABLE}")
+  cmake_path(CONVERT "$ENV{PATH}" TO_CMAKE_PATH_LIST folders)
+  list(TRANSFORM folders APPEND "/python3")
+  list(APPEND torch_pythons ${folders})
+endif()
+execute_process(COMMAND sh "${HKT_FIND_TORCH}" --describe ${torch_pythons} OUTPUT_VARIABLE torch_description
                 ERROR_VARIABLE torch_error RESULT_VARIABLE torch_result OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(NOT torch_result EQUAL 0)
   message(FATAL_ERROR "${torch_error}")

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Finds the Python whose PyTorch hkt is built with: TORCH_PYTHON, else python3 of the active environment, else .venv of
-# this repository. Prints that Python's path; with --describe also the PyTorch version and folder, a line each.
+# this repository. Prints that Python's path; with --describe also the PyTorch version and folder, a line each, and any
+# further arguments are Pythons to ask before those two.
 # PyTorch is looked up without being imported: it takes 0.05 s and needs no driver.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -23,10 +24,11 @@ PY
 }
 
 format=${1:-}
+[ $# -eq 0 ] || shift
 if [ -n "${TORCH_PYTHON:-}" ]; then
   set -- "$TORCH_PYTHON"
 else
-  set -- python3 "$PWD/.venv/bin/python"
+  set -- "$@" python3 "$PWD/.venv/bin/python"
 fi
 for python in "$@"; do
   command -v "$python" >/dev/null 2>&1 || continue

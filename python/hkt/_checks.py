@@ -1,0 +1,62 @@
+"""Checks of arguments: ValueError or TypeError, with the argument's name, what it got and what it needs."""
+
+import math
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool):
+        raise TypeError(f"{name} is {value}; it must be an integer")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be an integer") from None
+    if number < least:
+        raise ValueError(f"{name} is {number}; it must be at least {least}")
+    return number
+
+
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be True or False")
+    return value
+
+
+def number(name: str, value: Any) -> float:
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be a number")
+    return float(value)
+
+
+def gain(name: str, value: Any) -> float:
+    result = number(name, value)
+    if not (math.isfinite(result) and result > 0):
+        raise ValueError(f"{name} is {result}; it must be above 0 and finite")
+    return result
+
+
+def probability(name: str, value: Any) -> float:
+    result = number(name, value)
+    if not 0 <= result < 1:
+        raise ValueError(f"{name} is {result}; it must be at least 0 and below 1")
+    return result
+
+
+def tensor(name: str, value: Any, needs: str) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} is a {type(value).__name__}; it must be {needs}")
+
+
+def lengths(value: Any, like: Tensor, name: str = "lengths") -> None:
+    """int64 [B] on the device of ``like`` [B, ...]. The operator checks the values."""
+    tensor(name, value, "a tensor of type int64 and shape [B]")
+    if value.dtype != torch.int64:
+        raise TypeError(f"{name} is {value.dtype}; it must be torch.int64")
+    if value.dim() != 1 or value.size(0) != like.size(0):
+        raise ValueError(f"{name} has shape {list(value.shape)}; it must be [B] = [{like.size(0)}]")
+    if value.device != like.device:
+        raise ValueError(f"{name} is on {value.device}; it must be on {like.device} like the input")

@@ -1,0 +1,257 @@
+"""Run folders of `hkt train` as modules, and modules as run folders (docs/run-folder.md)."""
+
+import json
+import os
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hkt import _checks, _library, _safetensors
+from hkt.attention import HKTAttention
+from hkt.classifier import Classifier
+
+# The options of hkt/base/config.h in their order. Those of the model are arguments of the modules, three under PyTorch's
+# words: heads = num_heads, kv_heads = num_kv_heads, bidirectional = not causal.
+DATA_OPTIONS = ("task", "data", "preset", "seq_len", "data_seed")
+MODEL_OPTIONS = tuple(
+    "model levels stride kernel_size hybrid psd bidirectional rotary bias score_gain d_model heads kv_heads layers d_ff "
+    "dropout".split()
+)
+TRAIN_OPTIONS = tuple(
+    "batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed eval_every save_every log_every "
+    "max_time threads".split()
+)
+_VERSION = "hkt_version"
+# How torch.compile and DistributedDataParallel name the module that they wrap.
+_COMPILED, _PARALLEL = "_orig_mod", "module"
+
+
+def load(run_folder: str | os.PathLike[str], *, device: Any = None, dtype: torch.dtype | None = None) -> Classifier:
+    """The best weights of a run as a module, in evaluation mode, with the outputs of the program.
+
+    Args:
+        run_folder: folder with config.json and model.safetensors, written by `hkt train` or hkt.save.
+        device: where to put it.
+        dtype: floating type of the parameters; None: float32, as the program.
+
+    Returns:
+        A Classifier; ``run_config`` holds the options of the run.
+
+    Raises:
+        FileNotFoundError: the folder holds no run, or no weights yet.
+        ValueError: a damaged file, one of a newer version of hkt, an option that this package does not know, or weights
+            that do not fit the options.
+
+    The checksum of model.safetensors is not verified; `hkt eval` and `hkt predict` do that.
+    """
+    folder = pathlib.Path(run_folder)
+    config = _read_config(folder / "config.json")
+    path = folder / "model.safetensors"
+    if not path.exists():
+        raise FileNotFoundError(f"no weights in {folder}: there is no {path} before the first evaluation of 'hkt train'")
+    tensors, metadata = _safetensors.read(path)
+    if _VERSION in metadata:
+        _check_version(metadata[_VERSION], path)
+    weights = {_plain(name): tensor for name, tensor in tensors.items()}
+    model = _build(config, weights, folder / "config.json", path, device, dtype)
+    _fill(model, weights, path)
+    model.run_config = config
+    return model.eval()
+
+
+def save(model: nn.Module, run_folder: str | os.PathLike[str], *, config: Mapping[str, Any] | None = None) -> None:
+    """Writes config.json and model.safetensors, which hkt.load, `hkt eval` and `hkt predict` read.
+
+    Args:
+        model: a Classifier, also inside torch.compile or DistributedDataParallel.
+        run_folder: made where it is missing.
+        config: options of the program that are not the model's (``{"task": "listops", "preset": "tiny"}``). A model that
+            hkt.load made keeps those of its run. Options that stand nowhere have the program's defaults; it refuses
+            weights whose vocabulary and classes are not those of the task.
+
+    Raises:
+        TypeError: no Classifier.
+        ValueError: an option that is unknown or is the model's own, or a folder in which `hkt train` has worked.
+    """
+    classifier, folder = _unwrap(model), pathlib.Path(run_folder)
+    options = _options(classifier, dict(config or {}))
+    for name in ("state.safetensors", "metrics.jsonl"):
+        if (folder / name).exists():
+            raise ValueError(f"run_folder {folder} is one that 'hkt train' works in (it has {name}); choose another")
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {_plain(name): tensor for name, tensor in classifier.state_dict().items()}
+    metadata = {_VERSION: _library.version, "format": "pt", "config": json.dumps(options)}
+    _safetensors.write(folder / "model.safetensors", weights, metadata)
+    text = json.dumps({_VERSION: _library.version, **options}, indent=2) + "\n"
+    _safetensors.replace(folder / "config.json", text.encode())
+
+
+def _plain(name: str) -> str:
+    """A parameter's name without what torch.compile (anywhere) and DistributedDataParallel (in front) put into it."""
+    parts = [part for part in name.split(".") if part != _COMPILED]
+    while parts[0] == _PARALLEL:
+        parts.pop(0)
+    return ".".join(parts)
+
+
+def _unwrap(model: nn.Module) -> Classifier:
+    inner: Any = model
+    while not isinstance(inner, Classifier):
+        for name in (_COMPILED, _PARALLEL):
+            if isinstance(getattr(inner, name, None), nn.Module):
+                inner = getattr(inner, name)
+                break
+        else:
+            raise TypeError(f"model is a {type(model).__name__}; it must be an hkt.Classifier")
+    return inner
+
+
+def _check_version(written: Any, path: pathlib.Path) -> None:
+    if not isinstance(written, str) or re.fullmatch(r"\d+\.\d+\.\d+", written) is None:
+        raise ValueError(f"{path}: {written!r} is not a version of hkt; the file is damaged or not one of ours")
+    if [int(x) for x in written.split(".")] > [int(x) for x in _library.version.split(".")]:
+        raise ValueError(f"{path} was written by hkt {written}, which is newer than this hkt {_library.version}; update hkt")
+
+
+def _read_config(path: pathlib.Path) -> dict[str, Any]:
+    if not path.exists():
+        raise FileNotFoundError(f"no run in {path.parent}: there is no {path}; name the folder that 'hkt train' printed")
+    try:
+        config = json.loads(path.read_text())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON document: {error}") from error
+    if not isinstance(config, dict) or _VERSION not in config:
+        raise ValueError(f"{path}: {_VERSION} is missing; not the file of a run")
+    _check_version(config.pop(_VERSION), path)
+    unknown = sorted(set(config).difference(DATA_OPTIONS, MODEL_OPTIONS, TRAIN_OPTIONS))
+    if unknown:
+        raise ValueError(f"{path} has options that this hkt for Python does not know: {', '.join(unknown)}; update hkt")
+    missing = sorted(set(MODEL_OPTIONS) - set(config))
+    if missing:
+        raise ValueError(f"{path} has no {', '.join(missing)}; not the file of a whole run")
+    return config
+
+
+def _count(names: Any, pattern: str) -> int:
+    return len({match[1] for match in (re.match(pattern, name) for name in names) if match})
+
+
+def _build(
+    config: dict[str, Any],
+    weights: dict[str, Tensor],
+    config_path: pathlib.Path,
+    path: pathlib.Path,
+    device: Any,
+    dtype: torch.dtype | None,
+) -> Classifier:
+    """The module that the options describe; what the task decides is read off the weights' shapes."""
+
+    def size(name: str, dim: int) -> int:
+        if name not in weights or weights[name].dim() != 2:
+            raise ValueError(f"{path} has no matrix {name}; it does not hold the weights of a classifier")
+        return weights[name].size(dim)
+
+    # Where a hand-written file leaves it to the model's name, the weights know.
+    levels = _count(weights, r"blocks\.0\.attention\.query\.(\d+)\.")
+    stated = {
+        "levels": levels,
+        "hybrid": "blocks.0.attention.gate_logits" in weights,
+        "kv_heads": config["heads"],
+    } | {key: value for key, value in config.items() if value is not None}
+    try:
+        rotary = _checks.flag("rotary", stated["rotary"])
+        return Classifier(
+            size("embedding.weight", 0),
+            size("head.weight", 0),
+            None if rotary else size("position.weight", 0),
+            d_model=_whole(stated["d_model"]),
+            num_heads=_whole(stated["heads"]),
+            num_kv_heads=_whole(stated["kv_heads"]),
+            layers=_whole(stated["layers"]),
+            # Of mha-wide d_ff is the width before it is widened.
+            d_ff=size("blocks.0.ffn.0.weight", 0) if stated["model"] == "mha-wide" else _whole(stated["d_ff"]),
+            levels=_whole(stated["levels"]),
+            stride=_whole(stated["stride"]),
+            kernel_size=_whole(stated["kernel_size"]),
+            hybrid=stated["hybrid"],
+            psd=stated["psd"],
+            rotary=rotary,
+            score_gain=stated["score_gain"],
+            causal=not _checks.flag("bidirectional", stated["bidirectional"]),
+            bias=stated["bias"],
+            dropout=stated["dropout"],
+            device=device,
+            dtype=dtype,
+        )
+    except KeyError as error:
+        raise ValueError(f"{config_path}: {error} is null") from error
+    except TypeError as error:
+        raise ValueError(f"{config_path}: {error}") from error
+
+
+def _whole(value: Any) -> Any:
+    """1e4 is how JSON lets one write 10000."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _fill(model: Classifier, weights: dict[str, Tensor], path: pathlib.Path) -> None:
+    state = model.state_dict()
+    problems = []
+    for title, names in [("missing", set(state) - set(weights)), ("not of the model", set(weights) - set(state))]:
+        if names:
+            problems.append(f"{title}: {', '.join(sorted(names))}")
+    for name in sorted(set(state) & set(weights)):
+        if weights[name].shape != state[name].shape:
+            problems.append(f"{name} is {list(weights[name].shape)} instead of {list(state[name].shape)}")
+        elif not weights[name].is_floating_point():
+            problems.append(f"{name} is {weights[name].dtype}")
+    if problems:
+        raise ValueError(
+            f"{path} does not fit the model; {'; '.join(problems)}; use the file with the config.json it was trained with"
+        )
+    model.load_state_dict(weights)
+
+
+def _options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
+    """Every option that is known, in the program's names."""
+    own = sorted(set(given).intersection(MODEL_OPTIONS))
+    if own:
+        raise ValueError(f"config has {', '.join(own)}, which the model decides")
+    unknown = sorted(set(given).difference(DATA_OPTIONS, TRAIN_OPTIONS))
+    if unknown:
+        known = ", ".join(DATA_OPTIONS + TRAIN_OPTIONS)
+        raise ValueError(f"config has {', '.join(unknown)}, which the program does not know; it knows {known}")
+    if model.seq_len is not None and given.get("seq_len", model.seq_len) != model.seq_len:
+        raise ValueError(f"config has seq_len = {given['seq_len']}; the model has positions for {model.seq_len}")
+    run = {**(model.run_config or {}), **given}
+    block: Any = model.blocks[0]
+    layer: HKTAttention = block.attention
+    hierarchical = layer.levels > 1
+    name = ("hkt" if layer.hybrid else "hkt-fusion") if hierarchical else ("mha-conv" if layer.hybrid else "mha")
+    wide = run.get("model") == "mha-wide"
+    options: dict[str, Any] = {
+        "model": run.get("model", name),
+        "levels": layer.levels,
+        "stride": layer.stride,
+        "kernel_size": layer.kernel_size,
+        "hybrid": layer.hybrid,
+        "psd": layer.psd,
+        "bidirectional": not layer.causal,
+        "rotary": layer.rotary,
+        "bias": layer.bias,
+        "score_gain": layer.score_gain,
+        "d_model": layer.d_model,
+        "heads": layer.num_heads,
+        "kv_heads": layer.num_kv_heads,
+        "layers": len(model.blocks),
+        "d_ff": run["d_ff"] if wide else block.ffn[0].out_features,
+        "dropout": model.dropout,
+    }
+    if model.seq_len is not None and (given or "seq_len" not in run):  # else what the run said, where null is "as the task"
+        options["seq_len"] = model.seq_len
+    run.update(options)
+    return {key: run[key] for key in DATA_OPTIONS + MODEL_OPTIONS + TRAIN_OPTIONS if key in run}
