@@ -86,6 +86,21 @@ void CheckVersionOf(const io::SafetensorsFile& file) {
   io::CheckWrittenBy(file.Meta(io::kVersionKey), file.path().string());
 }
 
+// A damaged one names the older states that --keep-states left.
+io::SafetensorsFile OpenState(const io::RunFolder& folder, const std::filesystem::path& path) {
+  std::string older;
+  for (const int64_t step : folder.kept_states()) {
+    if (path != folder.state_after(step))
+      older += Concat(older.empty() ? "" : " or ", "--from-step ", step);
+  }
+  if (older.empty()) return io::SafetensorsFile(path);
+  try {
+    return io::SafetensorsFile(path);
+  } catch (const Error& error) {
+    Fail(error.what(), "; or go on from an older state with --resume ", older);
+  }
+}
+
 // config.json may have been edited, or damaged, since the file was written.
 void CheckConfigUnedited(const io::SafetensorsFile& file, const io::RunFolder& folder,
                          const Config& config) {
@@ -161,7 +176,7 @@ void SaveState(const io::RunFolder& folder, const RunTensors& tensors, const at:
 Progress LoadState(const io::RunFolder& folder, const std::filesystem::path& path,
                    const RunTensors& tensors, const Config& config,
                    const std::string& fingerprint) {
-  const io::SafetensorsFile file(path);
+  const io::SafetensorsFile file = OpenState(folder, path);
   const std::string name = file.path().string();
   CheckVersionOf(file);
   Check(file.Meta(kFingerprint) == fingerprint, name,

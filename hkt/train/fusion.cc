@@ -53,15 +53,18 @@ Json OverHeads(const std::vector<std::vector<double>>& rows) {
 }  // namespace
 
 Json DescribeFusion(const NamedTensors& parameters) {
-  Json json = Json::object();
+  Json lambda = Json::array(), gate = Json::array();
   for (const auto& [name, logits] : parameters) {
     const bool levels = IsLevels(name);
     if ((!levels && !IsGates(name)) || logits.dim() != 2 || logits.numel() == 0) continue;
     if (levels && logits.size(1) == 1) continue;
     auto rows = Rows(logits);
     for (auto& row : rows) levels ? Softmax(row) : Sigmoid(row);
-    json[levels ? "lambda" : "gate"].push_back(OverHeads(rows));
+    (levels ? lambda : gate).push_back(OverHeads(rows));
   }
+  Json json = Json::object();
+  if (!lambda.empty()) json["lambda"] = lambda;
+  if (!gate.empty()) json["gate"] = gate;
   return json;
 }
 
