@@ -12,6 +12,8 @@ namespace hkt::bench {
 // profiled: its own time, without the operators that it calls.
 struct OperatorTime {
   std::string name;
+  std::string
+      part;  // of a training step: "attention", "products" (matrix products), "gelu", "rest"
   double seconds = 0;
   double calls = 0;
 };
@@ -22,13 +24,10 @@ struct Profile {
 };
 
 // Calls `call` `calls` times on this thread (at least 1) and returns the means. Observes what the
-// calling thread dispatches: a backward pass over CPU tensors runs on it. The observer costs about
-// a microsecond an operator.
+// calling thread dispatches: a backward pass over CPU tensors runs on it. What an operator of a
+// part calls (the zeros that an attention fills, say) belongs to that part. The observer costs
+// about a microsecond an operator.
 Profile ProfileCalls(const std::function<void()>& call, int64_t calls);
-
-// Which part of a training step an operator belongs to: "attention", "products" (matrix products),
-// "gelu", or "rest".
-std::string PartOf(const std::string& operator_name);
 
 // {"seconds", "parts": {part: share}, "operators": [{"name", "part", "seconds", "share",
 // "calls"}]}. What no operator accounts for (between operators) counts as rest, under the name
