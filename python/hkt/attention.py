@@ -217,15 +217,18 @@ class HKTAttention(nn.Module):
             if l > 0:
                 level = self.downsample[str(l)](level)
                 self._warn_if_single(l, level)
-            query = self._heads(self.query[l](level))
-            key = query if self.key is None else self._heads(self.key[l](level))
+            query = self._heads(f"query.{l}", self.query[l](level), level, self.num_heads)
+            key = query
+            if self.key is not None:
+                key = self._heads(f"key.{l}", self.key[l](level), level, self.num_kv_heads)
             if self._rotary:
                 key, query = self._rotary[l](key), self._rotary[l](query)
             queries.append(query.transpose(1, 2))
             keys.append(key.transpose(1, 2))
             if self.hybrid:
-                branches.append(self._heads(self.conv[l](level)).transpose(1, 2))
-        value = self._heads(self.value(x)).transpose(1, 2)
+                branch = self._heads(f"conv.{l}", self.conv[l](level), level, self.num_heads)
+                branches.append(branch.transpose(1, 2))
+        value = self._heads("value", self.value(x), x, self.num_kv_heads).transpose(1, 2)
         mixed = _multiscale_attention(
             queries,
             keys,
@@ -244,10 +247,15 @@ class HKTAttention(nn.Module):
             out = F.dropout(out, self.dropout)
         return out if valid is None else torch.where(valid, out, 0)
 
-    def _heads(self, rows: Tensor) -> Tensor:
-        """[B, T_l, heads * D] seen as [B, T_l, heads, D]."""
-        B, Tl, width = rows.shape
-        return rows.view(B, Tl, width // self.head_width, self.head_width)
+    def _heads(self, name: str, rows: Tensor, level: Tensor, heads: int) -> Tensor:
+        """[B, T_l, heads * D] seen as [B, T_l, heads, D]; ``name`` is the submodule that made it, maybe a user's own."""
+        B, Tl, _ = level.shape
+        if rows.shape != (B, Tl, heads * self.head_width):
+            raise ValueError(
+                f"{name} gives {list(rows.shape)}; it must give [B, T, width] with width = {heads * self.head_width} for the "
+                f"{list(level.shape)} that it is called with"
+            )
+        return rows.view(B, Tl, heads, self.head_width)
 
     def _check_together(self) -> None:
         if self.d_model % self.num_heads:
