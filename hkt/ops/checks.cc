@@ -42,6 +42,8 @@ void CheckLike(const at::Tensor& tensor, const std::string& name, const at::Tens
 }
 
 void CheckRank(const at::Tensor& tensor, const std::string& name, int64_t rank, const char* shape) {
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, name, " is of layout ", tensor.layout(),
+                    "; it must be dense, ", shape);
   TORCH_CHECK_VALUE(tensor.dim() == rank, name, " has ", tensor.dim(), " dimensions; it must be ",
                     shape);
 }

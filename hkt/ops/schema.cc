@@ -38,5 +38,6 @@ TORCH_LIBRARY(hkt, m) {
       "Tensor? gate_logits, Tensor[] branches, int stride, float? scale, float score_gain, "
       "bool causal, Tensor? lengths) -> Tensor",
       {at::Tag::pt2_compliant_tag});
-  m.def("describe() -> Dict(str, str)");  // what this library is; no tensors
+  m.def("checksum(Tensor[] pieces) -> str");  // of files, no mathematics
+  m.def("describe() -> Dict(str, str)");      // what this library is; no tensors
 }
