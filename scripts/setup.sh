@@ -25,6 +25,7 @@ need_command python3 python3
 need_header CLI/CLI.hpp libcli11-dev
 need_header nlohmann/json.hpp nlohmann-json3-dev
 need_header archive.h libarchive-dev
+need_header zlib.h zlib1g-dev
 need_header xxhash.h libxxhash-dev
 need_header hwy/highway.h libhwy-dev
 if [ "${1:-}" = --tests ]; then
