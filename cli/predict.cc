@@ -9,10 +9,12 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cli/output.h"
 #include "cli/subcommand.h"
 #include "hkt/base/error.h"
+#include "hkt/data/task.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json.h"
 #include "hkt/train/prediction_format.h"
@@ -41,8 +43,7 @@ class OneText : public train::SampleSource {
   explicit OneText(train::Sample sample) : sample_(std::move(sample)) {}
   bool Next(train::Sample* sample) override {
     if (!sample_) return false;
-    *sample = *sample_;
-    sample_.reset();
+    *sample = *std::exchange(sample_, std::nullopt);
     return true;
   }
 
@@ -51,6 +52,11 @@ class OneText : public train::SampleSource {
 };
 
 std::unique_ptr<train::SampleSource> Open(const PredictFlags& flags, const DataConfig& config) {
+  if (data::TakesImages(config) && !flags.text) {
+    return std::make_unique<train::DatasetSource>(
+        data::EncodeImages(config, io::ReadFile(flags.file == "-" ? "/dev/stdin" : flags.file),
+                           flags.file == "-" ? "standard input" : flags.file));
+  }
   if (!flags.text) return std::make_unique<train::TextLines>(config, flags.file);
   train::Sample sample = train::EncodeText(config, *flags.text, "--text");
   CheckUsage(!sample.tokens.empty(), "--text is blank; give a text to classify");

@@ -27,6 +27,7 @@ constexpr const char* kProgress = "progress";
 constexpr const char* kFingerprint = "data_fingerprint";
 constexpr const char* kConfig = "config";
 constexpr const char* kValidation = "validation";
+constexpr const char* kClasses = "classes";
 constexpr const char* kModelPrefix = "model.";
 constexpr const char* kOptimizerPrefix = "optimizer.";
 constexpr const char* kAveragePrefix = "ema.";
@@ -80,6 +81,25 @@ void FieldFromJson(const Json& json, std::optional<ValidationPoint>& point) {
   point = ValidationPoint{.step = json.at("step").get<int64_t>()};
   FieldFromJson(json.at("accuracy"), point->accuracy);
   FieldFromJson(json.at("loss"), point->loss);
+}
+
+// Of a task whose classes its data decide. Weights of other programs have no names for them.
+std::vector<std::string> StoredClasses(const io::SafetensorsFile& file) {
+  std::vector<std::string> classes;
+  const std::string name = file.path().string() + ", " + kClasses;
+  if (const auto found = file.metadata().find(kClasses); found != file.metadata().end()) {
+    try {
+      io::ParseJson<Json>(found->second, name).get_to(classes);
+    } catch (const nlohmann::json::exception& error) {
+      Fail(name, ": must be a list of names: ", error.what());
+    }
+    return classes;
+  }
+  const std::vector<int64_t>& shape = file.at("head.bias").shape;
+  Check(shape.size() == 1 && shape[0] <= data::kMaxClasses, file.path().string(),
+        ": head.bias is no list of at most ", data::kMaxClasses, " classes");
+  for (int64_t i = 0; i < shape[0]; ++i) classes.push_back(std::to_string(i));
+  return classes;
 }
 
 void CheckVersionOf(const io::SafetensorsFile& file) {
@@ -197,15 +217,16 @@ Progress LoadState(const io::RunFolder& folder, const std::filesystem::path& pat
 }
 
 void SaveModel(const io::RunFolder& folder, const Model& model, const Config& config,
-               const ValidationPoint& point) {
+               const ValidationPoint& point, const std::vector<std::string>& classes) {
   TensorPack pack;
   pack.Add("", model.parameters());
-  io::WriteSafetensors(
-      folder.model(), pack.views(),
-      {{io::kVersionKey, std::string(Version())},
-       {"format", "pt"},  // what other readers of safetensors look for: PyTorch's layout of weights
-       {kConfig, io::CompactJson(io::ToJson(config))},
-       {kValidation, io::CompactJson(FieldToJson(point))}});
+  io::Metadata metadata = {
+      {io::kVersionKey, std::string(Version())},
+      {"format", "pt"},  // what other readers of safetensors look for: PyTorch's layout of weights
+      {kConfig, io::CompactJson(io::ToJson(config))},
+      {kValidation, io::CompactJson(FieldToJson(point))}};
+  if (!classes.empty()) metadata[kClasses] = io::CompactJson(classes);
+  io::WriteSafetensors(folder.model(), pack.views(), metadata);
 }
 
 TrainedModel LoadTrained(const io::RunFolder& folder, const std::string& data) {
@@ -220,7 +241,8 @@ TrainedModel LoadTrained(const io::RunFolder& folder, const std::string& data) {
     CheckVersionOf(file);
     CheckConfigUnedited(file, folder, config);
   }
-  const data::TaskInfo task = data::Describe(config.data);
+  data::TaskInfo task = data::Describe(config.data);
+  if (task.classes.empty()) task.classes = StoredClasses(file);
   TrainedModel trained{config, task, Model(config, task), file.checksum(), std::nullopt};
   CopyInto(file, "", trained.model.parameters());
   trained.model.SetTraining(false);

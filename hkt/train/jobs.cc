@@ -45,6 +45,7 @@ data::Dataset FirstStep(const data::Dataset& train, const TrainConfig& config) {
   const auto plan =
       data::PlanEpoch(train, config.batch, static_cast<uint64_t>(config.seed), /*epoch=*/0);
   data::Dataset first;
+  first.channels = train.channels;
   for (size_t i = 0; i < plan.size() && static_cast<int64_t>(i) < config.accumulate; ++i) {
     for (const int64_t index : plan[i])
       first.Add(train.sequence(index), train.labels[static_cast<size_t>(index)]);
@@ -79,7 +80,10 @@ TrainSummary TrainRun(const RunRequest& request,
   const Config config = PlanRun(request);
   SetThreads(config.train.threads);
   TuneAllocator();
-  auto splits = data::Load(config.data, {data::Split::kTrain, data::Split::kValidation});
+  data::LoadedTask loaded =
+      data::LoadTask(config.data, {data::Split::kTrain, data::Split::kValidation});
+  const data::TaskInfo& task = loaded.info;
+  auto& splits = loaded.splits;
   if (config.train.overfit_batch) {
     data::Dataset first = FirstStep(splits.at(data::Split::kTrain), config.train);
     splits[data::Split::kValidation] = first;
@@ -88,7 +92,6 @@ TrainSummary TrainRun(const RunRequest& request,
   const data::Dataset& train = splits.at(data::Split::kTrain);
   const data::Dataset& validation = splits.at(data::Split::kValidation);
 
-  const data::TaskInfo task = data::Describe(config.data);
   CheckModel(config, task);  // what cannot be built is said before a folder is made
   const OpenRun run = OpenRunFolder(request, config);
   Trainer trainer(run.folder, config, task, train, validation);
@@ -164,7 +167,7 @@ Json EvaluateRun(const EvaluateRequest& request) {
   const io::RunFolder folder(request.run);
   SetThreads(request.threads);
   TrainedModel trained = LoadTrained(folder, request.data);
-  const auto splits = data::Load(trained.config.data, {split});
+  const auto splits = data::LoadTask(trained.config.data, {split}, trained.task.classes).splits;
   const data::Dataset& dataset = splits.at(split);
   const auto evaluation =
       Evaluate(trained.model, dataset, request.batch.value_or(trained.config.train.batch));

@@ -41,6 +41,13 @@ void Classify(const TrainedModel& trained, int64_t batch, Window& window) {
 
 }  // namespace
 
+bool DatasetSource::Next(Sample* sample) {
+  if (next_ == dataset_.size()) return false;
+  const auto tokens = dataset_.sequence(next_++);
+  *sample = {.tokens = {tokens.begin(), tokens.end()}, .truncated = false};
+  return true;
+}
+
 Predictor::Predictor(const io::RunFolder& folder)
     : trained_(std::make_unique<const TrainedModel>(LoadTrained(folder))) {}
 Predictor::~Predictor() = default;
@@ -55,6 +62,7 @@ void Predictor::Predict(SampleSource& source, const PredictOptions& options,
   int64_t number = 0;
   for (bool more = true; more;) {
     Window window;
+    window.samples.channels = trained_->task.channels;
     while (static_cast<int64_t>(window.predictions.size()) < options.window &&
            (window.predictions.empty() || source.Ready())) {
       Sample sample;

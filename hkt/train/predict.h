@@ -4,9 +4,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hkt/base/config.h"
+#include "hkt/data/dataset.h"
 #include "hkt/io/run_folder.h"
 
 namespace hkt::train {
@@ -15,12 +17,12 @@ struct TrainedModel;
 
 // One sequence to classify.
 struct Sample {
-  std::vector<uint16_t> tokens;  // empty: nothing to classify, a blank line
+  std::vector<uint16_t> tokens;  // as in a Dataset; empty: nothing to classify, a blank line
   bool truncated = false;        // it was longer than the model's longest sequence
 };
 
 // Where samples come from, one after the other. The one seam between a task's input and
-// prediction: lines of a text (hkt/train/text_lines.h), or a data set.
+// prediction: lines of a text (hkt/train/text_lines.h), or a Dataset.
 class SampleSource {
  public:
   virtual ~SampleSource() = default;
@@ -29,6 +31,17 @@ class SampleSource {
   // Whether Next() would answer at once. What has been read is classified and handed on before
   // anybody waits for more.
   virtual bool Ready() { return true; }
+};
+
+// All of a data set of which nothing was cut, its labels left aside.
+class DatasetSource : public SampleSource {
+ public:
+  explicit DatasetSource(data::Dataset dataset) : dataset_(std::move(dataset)) {}
+  bool Next(Sample* sample) override;
+
+ private:
+  data::Dataset dataset_;
+  int64_t next_ = 0;
 };
 
 struct Prediction {
