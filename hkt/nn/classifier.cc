@@ -1,10 +1,10 @@
 #include "hkt/nn/classifier.h"
 
 #include <ATen/ops/aminmax.h>
-#include <ATen/ops/dropout.h>
 
 #include "hkt/base/error.h"
 #include "hkt/nn/group.h"
+#include "hkt/ops/dropout.h"
 #include "hkt/ops/padding.h"
 
 namespace hkt::nn {
@@ -159,7 +159,7 @@ at::Tensor ClassifierImpl::forward(const at::Tensor& ids,
 
   at::Tensor x = Embed(tokens);
   if (position_) x = x + position_->weight.narrow(0, 0, T);
-  if (options_.dropout > 0 && is_training()) x = at::dropout(x, options_.dropout, true);
+  if (options_.dropout > 0 && is_training()) x = ops::Dropout(x, options_.dropout);
   for (TransformerBlock& block : blocks_) x = block->forward(x, lengths);
   x = final_norm_->forward(x);
 
