@@ -146,7 +146,7 @@ struct TrainConfig {
     v("schedule", c.schedule, "learning rate after the warm-up",
       OneOf("cosine|linear|rsqrt|constant"));
     v("clip", c.clip, "largest global gradient norm; 0: no clipping", AtLeast(0));
-    v("seed", c.seed, "seed of weights, order and dropout", AtLeast(0));
+    v("seed", c.seed, "seed of weights, order, dropout and augmentation", AtLeast(0));
     v("augment", c.augment,
       "cifar10: training images are shifted by up to 4 pixels and flipped at random", Limits{});
     v("eval_every", c.eval_every,

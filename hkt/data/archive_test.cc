@@ -125,6 +125,58 @@ TEST_F(ArchiveTest, DamagedInside) {
   EXPECT_THAT(Problem(), AllOf(HasSubstr(path_), HasSubstr("get it again")));
 }
 
+// The archive inside ends where a block of reading ends, so that nobody would look at the checksums
+// behind it who did not mean to.
+TEST_F(ArchiveTest, ChecksumsAtTheVeryEnd) {
+  constexpr size_t kTarBytes = 5 * 65536;  // a member, its header and the end of two empty blocks
+  std::string bytes(kTarBytes - 512 - 1024, '\0');
+  uint32_t state = 1;
+  for (char& c : bytes) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  for (const auto& [compression, last] :
+       {std::pair{Compression::kGzip, 8}, {Compression::kBzip2, 5}, {Compression::kXz, 20}}) {
+    WriteArchive(path_, {{"m", bytes}}, compression);
+    const std::string whole = io::ReadFile(path_);
+    EXPECT_EQ(Problem(), "");
+    for (int i = 2; i <= last; ++i) {
+      std::string damaged = whole;
+      damaged[whole.size() - i] = static_cast<char>(damaged[whole.size() - i] ^ 16);
+      io::WriteFileAtomically(path_, damaged);
+      EXPECT_THAT(Problem(), AllOf(HasSubstr(path_), HasSubstr("get it again")))
+          << i << " bytes from the end, " << static_cast<int>(compression);
+      io::WriteFileAtomically(path_, whole.substr(0, whole.size() - i));
+      EXPECT_THAT(Problem(), AllOf(HasSubstr(path_), HasSubstr("get it again"))) << i;
+    }
+  }
+}
+
+TEST_F(ArchiveTest, SeveralGzipMembersAndFilling) {
+  WriteArchive(path_, {{"a.txt", "x"}}, Compression::kGzip);
+  const std::string one = io::ReadFile(path_);
+  io::WriteFileAtomically(path_, one + std::string(700, '\0'));
+  EXPECT_THAT(ReadAll(), ElementsAre(Pair("a.txt", "x")));
+  io::WriteFileAtomically(path_, one + one);
+  EXPECT_THAT(ReadAll(), ElementsAre(Pair("a.txt", "x"))) << "the first archive's end is the end";
+  io::WriteFileAtomically(path_, one + "something");
+  EXPECT_THAT(Problem(), HasSubstr("get it again"));
+}
+
+TEST_F(ArchiveTest, FromMemory) {
+  for (Compression compression : {Compression::kNone, Compression::kGzip, Compression::kXz}) {
+    WriteArchive(path_, {{"a.txt", "x"}}, compression);
+    const std::string content = io::ReadFile(path_);
+    std::map<std::string, std::string> members;
+    ReadArchive(
+        content, "memory", 100, [](const std::string&) { return true; },
+        [&](const std::string& path, const std::string& bytes) { members[path] = bytes; });
+    EXPECT_THAT(members, ElementsAre(Pair("a.txt", "x")));
+    EXPECT_THROW(ReadArchive(
+                     std::string_view(content).substr(0, std::min<size_t>(500, content.size() / 2)),
+                     "memory", 100, [](const std::string&) { return true; },
+                     [](const std::string&, const std::string&) {}),
+                 Error);
+  }
+}
+
 TEST_F(ArchiveTest, ClimbingAndAbsolutePathsAndLinksAreRefused) {
   EXPECT_THAT(ProblemWith({"../evil.txt", "x"}),
               AllOf(HasSubstr(path_), HasSubstr("'../evil.txt' climbs out")));
