@@ -32,8 +32,8 @@ struct DataState {
   bool is_listops() const { return data().task == "listops"; }
 };
 
-Splits LoadAll(const DataConfig& config) {
-  return data::Load(config, {Split::kTrain, Split::kValidation, Split::kTest});
+data::LoadedTask LoadAll(const DataConfig& config) {
+  return data::LoadTask(config, {Split::kTrain, Split::kValidation, Split::kTest});
 }
 
 // What every document begins with.
@@ -80,7 +80,7 @@ void Make(const DataState& state) {
 void CheckData(const DataState& state) {
   DataConfig config = state.data();
   if (state.is_listops()) config.seq_len.reset();  // a cut expression has no value to compare
-  const Splits splits = LoadAll(config);
+  const Splits splits = LoadAll(config).splits;
   if (state.is_listops()) data::listops::Verify(data::listops::FindPreset(config.preset), splits);
   Json document = Header(config);
   document["ok"] = true;
@@ -114,8 +114,7 @@ Json LengthsJson(const data::LengthSummary& lengths) {
 }
 
 void DescribeData(const DataState& state) {
-  const data::TaskInfo info = data::Describe(state.data());
-  const Splits splits = LoadAll(state.data());
+  const auto [info, splits] = LoadAll(state.data());
   const int64_t classes = static_cast<int64_t>(info.classes.size());
   Json document = Header(state.data());
   document["vocabulary"] = info.vocabulary;
@@ -152,8 +151,7 @@ void DescribeData(const DataState& state) {
 }
 
 void Floors(const DataState& state) {
-  const data::TaskInfo info = data::Describe(state.data());
-  const Splits splits = LoadAll(state.data());
+  const auto [info, splits] = LoadAll(state.data());
   const Dataset& train = splits.at(Split::kTrain);
   const int64_t classes = static_cast<int64_t>(info.classes.size());
   const data::CountRegression regression(train, info.vocabulary, classes);

@@ -12,6 +12,7 @@
 
 #include "cli/subcommand.h"
 #include "hkt/base/error.h"
+#include "hkt/base/status.h"
 #include "hkt/base/version.h"
 #include "hkt/train/system.h"
 
@@ -73,6 +74,7 @@ int Run(int argc, char** argv) {
   CLI::App app("Hierarchical Kernel Transformer: multi-scale attention, trained and compared.",
                "hkt");
   app.set_version_flag("--version", std::string("hkt ") + std::string(Version()));
+  ShowStatus(true);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   std::sort(Registry().begin(), Registry().end(),

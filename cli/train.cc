@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/subcommand.h"
 #include "hkt/base/error.h"
+#include "hkt/base/status.h"
 #include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json.h"
@@ -127,6 +128,7 @@ void PrintDryRun(const TrainFlags& flags) {
 }
 
 void Train(const TrainFlags& flags) {
+  if (flags.quiet) ShowStatus(false);
   std::optional<train::SignalGuard> signals;
   const auto style = train::ProgressPrinter::StyleFor(flags.quiet);
   const auto begin = [&](const train::TrainStart& start) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What takes longer than the tests: sanitizers over every folder that does not link LibTorch, and over a short training,
-# its resume, evaluation and prediction with the whole program; the Python package in a fresh environment.
+# its resume, evaluation and prediction with the whole program; fuzzing; the Python package in a fresh environment.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -38,6 +38,9 @@ cmake --install build/kernels-only --prefix "$run/prefix" >/dev/null
 cmake -S examples/kernels -B "$run/example" -DCMAKE_PREFIX_PATH="$run/prefix" >/dev/null
 cmake --build "$run/example" >/dev/null
 "$run/example/example" | grep "d_value"
+
+echo "check: fuzz targets, a minute each" >&2
+sh scripts/fuzz.sh 60
 
 sh scripts/check_wheel.sh
 echo "check: passed" >&2

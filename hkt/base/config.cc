@@ -55,6 +55,16 @@ void Resolve(Config& config) {
   Config::Visit(config, check);
   std::vector<std::string>& problems = check.problems();
 
+  const bool images = config.data.task == "cifar10";
+  const auto images_only = [&](const char* name, bool value) {
+    if (value && !images) {
+      problems.push_back(Concat(name, " is true, but task ", config.data.task,
+                                " has no images; use task cifar10"));
+    }
+  };
+  images_only("rgb", config.data.rgb);
+  images_only("augment", config.train.augment);
+
   ModelConfig& m = config.model;
   const bool one_level = m.model.rfind("mha", 0) == 0;
   const bool gates = m.model == "hkt" || m.model == "mha-conv";

@@ -35,20 +35,24 @@ struct DataConfig {
   std::string preset = "short";
   std::optional<int64_t> seq_len;
   int64_t data_seed = 1;
+  bool rgb = false;
 
   template <class Self, class Visitor>
   static void Visit(Self& c, Visitor&& v) {
-    v("task", c.task, "what to learn", OneOf("listops|imdb"));
+    v("task", c.task, "what to learn", OneOf("listops|cifar10|imdb|text"));
     v("data", c.data,
-      "archive or folder of the data; ListOps: a folder made by 'hkt data make' (none: generated "
-      "in memory)",
+      "archive or folder of the data; text: a file or a folder of files; ListOps: a folder made by "
+      "'hkt data make' (none: generated in memory)",
       Limits{});
     v("preset", c.preset, "ListOps generator: tiny (16-96 tokens), short (30-512), lra (501-1999)",
       OneOf("tiny|short|lra"));
     v("seq_len", c.seq_len,
       "longest sequence in tokens; longer ones are cut and counted (default: as the task says)",
       Between(1, 1 << 20));
-    v("data_seed", c.data_seed, "seed of generated data and of the validation split", AtLeast(0));
+    v("data_seed", c.data_seed, "seed of generated data and of the splits that are drawn",
+      AtLeast(0));
+    v("rgb", c.rgb, "cifar10: three channels a step through a linear map instead of grey tokens",
+      Limits{});
   }
 };
 
@@ -113,6 +117,7 @@ struct TrainConfig {
   std::string schedule = "cosine";
   double clip = 1.0;
   int64_t seed = 1;
+  bool augment = false;
   int64_t eval_every = 200;
   int64_t save_every = 200;
   int64_t log_every = 20;
@@ -136,6 +141,8 @@ struct TrainConfig {
       OneOf("cosine|linear|rsqrt|constant"));
     v("clip", c.clip, "largest global gradient norm; 0: no clipping", AtLeast(0));
     v("seed", c.seed, "seed of weights, order and dropout", AtLeast(0));
+    v("augment", c.augment,
+      "cifar10: training images are shifted by up to 4 pixels and flipped at random", Limits{});
     v("eval_every", c.eval_every,
       "steps between evaluations on the validation split; 0: only at the end", AtLeast(0));
     v("save_every", c.save_every, "steps between saves of the state; 0: only at the end",

@@ -24,6 +24,7 @@ constexpr const char* kProgress = "progress";
 constexpr const char* kFingerprint = "data_fingerprint";
 constexpr const char* kConfig = "config";
 constexpr const char* kValidation = "validation";
+constexpr const char* kClasses = "classes";
 constexpr const char* kModelPrefix = "model.";
 constexpr const char* kOptimizerPrefix = "optimizer.";
 constexpr const char* kRandomPrefix = "random.";
@@ -68,6 +69,25 @@ void FieldFromJson(const Json& json, std::optional<ValidationPoint>& point) {
                                   : json.at(key).get<double>();
   };
   point = ValidationPoint{json.at("step").get<int64_t>(), number("accuracy"), number("loss")};
+}
+
+// Of a task whose classes its data decide. Weights of other programs have no names for them.
+std::vector<std::string> StoredClasses(const io::SafetensorsFile& file) {
+  std::vector<std::string> classes;
+  const std::string name = file.path().string() + ", " + kClasses;
+  if (const auto found = file.metadata().find(kClasses); found != file.metadata().end()) {
+    try {
+      io::ParseJson<Json>(found->second, name).get_to(classes);
+    } catch (const nlohmann::json::exception& error) {
+      Fail(name, ": must be a list of names: ", error.what());
+    }
+    return classes;
+  }
+  const std::vector<int64_t>& shape = file.at("head.bias").shape;
+  Check(shape.size() == 1 && shape[0] <= data::kMaxClasses, file.path().string(),
+        ": head.bias is no list of at most ", data::kMaxClasses, " classes");
+  for (int64_t i = 0; i < shape[0]; ++i) classes.push_back(std::to_string(i));
+  return classes;
 }
 
 void CheckVersionOf(const io::SafetensorsFile& file) {
@@ -160,15 +180,16 @@ Progress LoadState(const io::RunFolder& folder, const Model& model, const AdamW&
 }
 
 void SaveModel(const io::RunFolder& folder, const Model& model, const Config& config,
-               const ValidationPoint& point) {
+               const ValidationPoint& point, const std::vector<std::string>& classes) {
   TensorPack pack;
   pack.Add("", model.parameters());
-  io::WriteSafetensors(
-      folder.model(), pack.views(),
-      {{io::kVersionKey, std::string(Version())},
-       {"format", "pt"},  // what other readers of safetensors look for: PyTorch's layout of weights
-       {kConfig, io::CompactJson(io::ToJson(config))},
-       {kValidation, io::CompactJson(FieldToJson(point))}});
+  io::Metadata metadata = {
+      {io::kVersionKey, std::string(Version())},
+      {"format", "pt"},  // what other readers of safetensors look for: PyTorch's layout of weights
+      {kConfig, io::CompactJson(io::ToJson(config))},
+      {kValidation, io::CompactJson(FieldToJson(point))}};
+  if (!classes.empty()) metadata[kClasses] = io::CompactJson(classes);
+  io::WriteSafetensors(folder.model(), pack.views(), metadata);
 }
 
 TrainedModel LoadTrained(const io::RunFolder& folder, const std::string& data) {
@@ -180,7 +201,8 @@ TrainedModel LoadTrained(const io::RunFolder& folder, const std::string& data) {
         folder.root().string(), "'");
   const io::SafetensorsFile file(folder.model());
   if (file.metadata().contains(io::kVersionKey)) CheckVersionOf(file);
-  const data::TaskInfo task = data::Describe(config.data);
+  data::TaskInfo task = data::Describe(config.data);
+  if (task.classes.empty()) task.classes = StoredClasses(file);
   TrainedModel trained{config, task, Model(config, task), file.checksum(), std::nullopt};
   CopyInto(file, "", trained.model.parameters());
   trained.model.SetTraining(false);

@@ -34,10 +34,10 @@ void SaveState(const io::RunFolder& folder, const Model& model, const AdamW& opt
 Progress LoadState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
                    const Config& config, const std::string& fingerprint);
 
-// model.safetensors: the weights under their own names; configuration and validation figures in the
-// metadata.
+// model.safetensors: the weights under their own names; configuration, validation figures and the
+// names of the classes (where there are some) in the metadata.
 void SaveModel(const io::RunFolder& folder, const Model& model, const Config& config,
-               const ValidationPoint& point);
+               const ValidationPoint& point, const std::vector<std::string>& classes = {});
 
 at::Tensor RandomState();
 

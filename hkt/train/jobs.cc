@@ -48,11 +48,11 @@ TrainSummary TrainRun(const RunRequest& request,
   const Config config = PlanRun(request);
   SetThreads(config.train.threads);
   TuneAllocator();
-  const auto splits = data::Load(config.data, {data::Split::kTrain, data::Split::kValidation});
+  const auto [task, splits] =
+      data::LoadTask(config.data, {data::Split::kTrain, data::Split::kValidation});
   const data::Dataset& train = splits.at(data::Split::kTrain);
   const data::Dataset& validation = splits.at(data::Split::kValidation);
 
-  const data::TaskInfo task = data::Describe(config.data);
   CheckModel(config, task);  // what cannot be built is said before a folder is made
   const OpenRun run = OpenRunFolder(request, config);
   Trainer trainer(run.folder, config, task, train, validation);
@@ -112,7 +112,7 @@ Json EvaluateRun(const EvaluateRequest& request) {
   const io::RunFolder folder(request.run);
   SetThreads(request.threads);
   TrainedModel trained = LoadTrained(folder, request.data);
-  const auto splits = data::Load(trained.config.data, {split});
+  const auto splits = data::LoadTask(trained.config.data, {split}, trained.task.classes).splits;
   const data::Dataset& dataset = splits.at(split);
   const auto evaluation =
       Evaluate(trained.model, dataset, request.batch.value_or(trained.config.train.batch));

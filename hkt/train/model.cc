@@ -17,8 +17,9 @@ struct Model::Impl {
 namespace {
 
 nn::ClassifierOptions CheckedOptions(const Config& config, const data::TaskInfo& task) {
-  const nn::ClassifierOptions options = nn::MakeClassifierOptions(
-      config.model, task.vocabulary, task.seq_len, static_cast<int64_t>(task.classes.size()));
+  const nn::ClassifierOptions options =
+      nn::MakeClassifierOptions(config.model, task.vocabulary, task.seq_len,
+                                static_cast<int64_t>(task.classes.size()), task.channels > 1);
   // Weights, gradients and two moments in fp32; what the activations need comes on top.
   constexpr double kGiB = 1 << 30;
   const double needed = 16.0 * static_cast<double>(nn::ParameterCount(options)),

@@ -6,6 +6,7 @@
 
 #include "hkt/base/error.h"
 #include "hkt/base/warn.h"
+#include "hkt/data/cifar10.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json_lines.h"
 #include "hkt/io/safetensors.h"
@@ -62,6 +63,7 @@ Trainer::Trainer(io::RunFolder folder, const Config& config, const data::TaskInf
                  TrainObserver* observer)
     : folder_(std::move(folder)),
       config_(config),
+      classes_(task.classes),
       train_(train),
       validation_(validation),
       observer_(observer != nullptr ? observer : &Unwatched()),
@@ -100,8 +102,14 @@ double Trainer::Elapsed() const { return elapsed_before_ + SecondsSince(start_);
 TrainEnd Trainer::Run(const ShouldStop& should_stop) {
   start_ = Clock::now();
   model_.SetTraining(true);
-  data::TrainLoader loader(train_, config_.train.batch, static_cast<uint64_t>(config_.train.seed),
-                           progress_.position);
+  const auto seed = static_cast<uint64_t>(config_.train.seed);
+  data::TrainLoader::Change change;
+  if (config_.train.augment) {
+    change = [seed](data::Batch& batch, int64_t epoch) {
+      data::cifar10::Augment(batch, seed, epoch);
+    };
+  }
+  data::TrainLoader loader(train_, config_.train.batch, seed, progress_.position, change);
   TrainEnd end = TrainEnd::kStopped;
   const auto stop = [&] {
     if (config_.train.max_time > 0 && SecondsSince(start_) >= config_.train.max_time)
@@ -230,7 +238,7 @@ void Trainer::Evaluated(const ValidationPoint& point, double seconds) {
   EvaluationReport report{point, Better(point, progress_.best), seconds};
   if (report.is_best) {
     try {
-      SaveModel(folder_, model_, config_, point);
+      SaveModel(folder_, model_, config_, point, classes_);
       progress_.best = point;  // only once it is on the disk
     } catch (const Error& error) {
       if (progress_.step >= config_.train.steps) throw;  // no later evaluation could make up for it

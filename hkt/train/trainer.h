@@ -55,6 +55,7 @@ class Trainer {
 
   io::RunFolder folder_;
   Config config_;
+  std::vector<std::string> classes_;
   const data::Dataset& train_;
   const data::Dataset& validation_;
   TrainObserver* observer_;

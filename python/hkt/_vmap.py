@@ -9,7 +9,7 @@ from torch import Tensor
 from hkt import _library  # noqa: F401  registers the operators
 
 # Arguments whose first dimension is the batch, by position; the other tensors are weights.
-_BATCHED = {"attention": {0, 1, 2, 6}, "multiscale_attention": {0, 1, 2, 5, 10}, "downsample": {0}}
+_BATCHED = {"attention": {0, 1, 2, 6}, "multiscale_attention": {0, 1, 2, 5, 10}, "downsample": {0}, "depthwise_conv": {0}}
 
 
 def _map(argument: Any, dims: Any, change: Callable[[Tensor, int | None], Tensor]) -> Any:

@@ -17,13 +17,13 @@ from hkt.classifier import Classifier
 
 # The options of hkt/base/config.h in their order. Those of the model are arguments of the modules, three under PyTorch's
 # words: heads = num_heads, kv_heads = num_kv_heads, bidirectional = not causal.
-DATA_OPTIONS = ("task", "data", "preset", "seq_len", "data_seed")
+DATA_OPTIONS = ("task", "data", "preset", "seq_len", "data_seed", "rgb")
 MODEL_OPTIONS = tuple(
     "model levels stride kernel_size hybrid psd bidirectional rotary bias score_gain d_model heads kv_heads layers d_ff "
     "dropout".split()
 )
 TRAIN_OPTIONS = tuple(
-    "batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed eval_every save_every log_every "
+    "batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed augment eval_every save_every log_every "
     "max_time threads".split()
 )
 # Arguments of HKTAttention that are its attributes, too.
