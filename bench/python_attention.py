@@ -10,9 +10,6 @@ import json
 import random
 import statistics
 import time
-import warnings
-
-warnings.filterwarnings("ignore", "Failed to initialize NumPy")
 
 import torch
 from torch import nn
