@@ -2,6 +2,7 @@
 // what it throws into an exit status and one line on stderr.
 
 #include <c10/util/Exception.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <exception>
@@ -117,6 +118,9 @@ Subcommand::Subcommand(const char* name, void (*add)(CLI::App& root)) {
 }  // namespace hkt::cli
 
 int main(int argc, char** argv) {
+  // Output into a pipe that nobody reads ends the process without a word, also where a parent had
+  // SIGPIPE ignored.
+  ::signal(SIGPIPE, SIG_DFL);
   const std::string_view command = argc > 1 ? argv[1] : "";
   if (command == "train" || command == "eval" || command == "predict" || command == "bench")
     hkt::train::RestartWithoutThreadCache(argv);

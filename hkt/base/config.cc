@@ -91,6 +91,13 @@ void Resolve(Config& config) {
           Concat("rotary needs an even head width; d_model / heads = ", m.d_model / m.heads));
     }
     const TrainConfig& t = config.train;
+    if (t.overfit_batch && t.augment) {
+      problems.push_back("overfit_batch trains on one batch as it is; leave augment out");
+    }
+    if (t.patience > 0 && t.eval_every == 0) {
+      problems.push_back(
+          Concat("patience is ", t.patience, ", which counts evaluations; set eval_every above 0"));
+    }
     if (t.batch * t.accumulate > kMaxStepSamples) {
       problems.push_back(Concat("batch * accumulate is ", t.batch * t.accumulate,
                                 " sequences a step, must be at most ", kMaxStepSamples));

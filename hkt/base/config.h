@@ -23,6 +23,7 @@ struct Limits {
 
 constexpr int64_t kMaxBatch = 1 << 16;
 constexpr int64_t kMaxStepSamples = 1 << 20;  // batch times accumulate
+constexpr double kMaxEma = 0.999999;          // at 1 the average would stay at the start
 
 constexpr Limits AtLeast(double min) { return {.min = min}; }
 constexpr Limits Above(double min) { return {.min = min, .above_min = true}; }
@@ -122,6 +123,11 @@ struct TrainConfig {
   int64_t save_every = 200;
   int64_t log_every = 20;
   double max_time = 0;
+  int64_t patience = 0;
+  int64_t keep_states = 1;
+  double ema = 0;
+  bool overfit_batch = false;
+  bool tensorboard = true;
   int64_t threads = 0;
 
   template <class Self, class Visitor>
@@ -149,6 +155,19 @@ struct TrainConfig {
       AtLeast(0));
     v("log_every", c.log_every, "steps between lines in metrics.jsonl; 0: none", AtLeast(0));
     v("max_time", c.max_time, "seconds after which to save and leave; 0: no limit", AtLeast(0));
+    v("patience", c.patience,
+      "evaluations in a row without a better one after which to end; 0: train all steps",
+      AtLeast(0));
+    v("keep_states", c.keep_states,
+      "saved states to keep: state.safetensors and the ones before it, state-<step>.safetensors",
+      Between(1, 10000));
+    v("ema", c.ema,
+      "decay of the moving average of the weights that is evaluated and kept; 0: the weights "
+      "themselves",
+      Between(0, kMaxEma));
+    v("overfit_batch", c.overfit_batch,
+      "for debugging: train on the first step's sequences alone, and evaluate on them", Limits{});
+    v("tensorboard", c.tensorboard, "event files for TensorBoard in the run folder", Limits{});
     v("threads", c.threads, "threads; 0: PyTorch's own choice", Between(0, 4096));
   }
 };

@@ -6,6 +6,7 @@
 
 #include "hkt/base/error.h"
 #include "hkt/nn/classifier.h"
+#include "hkt/nn/cost.h"
 #include "hkt/train/system.h"
 
 namespace hkt::train {
@@ -48,6 +49,10 @@ Model::Model(const Config& config, const data::TaskInfo& task) {
 
 at::Tensor Model::Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths) const {
   return impl_->module->forward(ids, lengths);
+}
+
+double Model::ForwardMultiplyAdds(int64_t length) const {
+  return nn::ForwardMultiplyAdds(impl_->module->options(), length);
 }
 
 int64_t Model::parameter_count() const {

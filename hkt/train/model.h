@@ -33,6 +33,10 @@ class Model {
   // ids [B, T] int64, lengths int64 [B] or none -> logits [B, classes]
   at::Tensor Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths) const;
 
+  // Useful multiply-adds of a forward pass over one sequence of so many valid tokens
+  // (hkt/nn/cost.h).
+  double ForwardMultiplyAdds(int64_t length) const;
+
   // In the module's order; the tensors are the module's own.
   const NamedTensors& parameters() const { return parameters_; }
   int64_t parameter_count() const;

@@ -24,7 +24,7 @@ MODEL_OPTIONS = tuple(
 )
 TRAIN_OPTIONS = tuple(
     "batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed augment eval_every save_every log_every "
-    "max_time threads".split()
+    "max_time patience keep_states ema overfit_batch tensorboard threads".split()
 )
 # Arguments of HKTAttention that are its attributes, too.
 LAYER_OPTIONS = (
