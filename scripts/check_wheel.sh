@@ -58,7 +58,7 @@ echo "check: ruff and mypy over the Python package" >&2
 echo "check: inductor, two processes, Transformers, Lightning, peft" >&2
 "$python" -m pip install --quiet transformers accelerate lightning peft
 export HF_HUB_OFFLINE=1 TORCHINDUCTOR_CACHE_DIR="$work/inductor"  # nothing is downloaded, nothing compiled before is reused
-for test in tests/python/long/*_test.py; do
+for test in tests/python/long/*_check.py; do
   echo "check: $test" >&2
   "$python" -W ignore "$test"
 done

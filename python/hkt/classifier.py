@@ -147,7 +147,7 @@ class Classifier(nn.Module):
         return scaled if values.is_floating_point() else scaled / 127.5 - 1
 
     def _check_shape(self, ids: Tensor) -> None:
-        shape, types = ("[B, T, 3]", "int64, uint8 or floating") if self.rgb else ("[B, T]", "int64")
+        shape, types = ("[B, T, 3]", "torch.int64, torch.uint8 or floating") if self.rgb else ("[B, T]", "torch.int64")
         _checks.tensor("ids", ids, f"a tensor {shape} of type {types}")
         if ids.dim() != (3 if self.rgb else 2) or (self.rgb and ids.size(2) != CHANNELS):
             raise ValueError(f"ids has shape {list(ids.shape)}; it must be {shape}")

@@ -149,7 +149,7 @@ class RunTest(unittest.TestCase):
             (ValueError, "vocabulary is 5; with rgb there is none", lambda: hkt.Classifier(5, 2, 9, rgb=True)),
             (TypeError, "vocabulary is None", lambda: hkt.Classifier(None, 2, 9)),
             (ValueError, r"ids has shape \[3, 1024\]; it must be \[B, T, 3\]", lambda: again(values[:, :, 0])),
-            (TypeError, "ids is torch.int16; it must be int64, uint8 or floating", lambda: again(values.short())),
+            (TypeError, "ids is torch.int16; it must be torch.int64, torch.uint8 or floating", lambda: again(values.short())),
             (ValueError, "ids has the value 300; it must be 0 ... 255, the bytes of a channel", lambda: again(values.long() * 0 + 300)),
             (ValueError, "config has rgb = False; the model has True", lambda: hkt.save(again, folder, config={"rgb": False})),
         ]:
