@@ -148,7 +148,7 @@ Json Analyze(const AnalyzeRequest& request, const AnalyzeProgress& progress) {
   Json json;
   json[io::kVersionKey] = std::string(Version());
   json.update(AnalyzeOne(run, name(request.run), request.examples, progress));
-  json["published"] = PublishedFigures();
+  json["published"] = PublishedFigures(json);
   const auto beside = [&](const char* key, const AnalysisRun& which, const std::string& folder) {
     json[key] = AnalyzeOne(which, name(folder), request.examples,
                            [&](const std::string& what, int64_t done, int64_t all) {
