@@ -115,8 +115,8 @@ void ClassifierImpl::CheckIds(const at::Tensor& ids) const {
         ", must be 0 … ", options_.vocabulary - 1, " (vocabulary ", options_.vocabulary, ")");
 }
 
-at::Tensor ClassifierImpl::forward(const at::Tensor& ids,
-                                   const std::optional<at::Tensor>& lengths) {
+at::Tensor ClassifierImpl::forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths,
+                                   std::vector<at::Tensor>* attention_inputs) {
   Check(ids.defined() && ids.dim() == 2, "ids has shape ",
         ids.defined() ? Concat(ids.sizes()) : "(undefined)", ", must be [B, T]");
   Check(ids.scalar_type() == at::kLong, "ids is ", c10::toString(ids.scalar_type()),
@@ -136,7 +136,10 @@ at::Tensor ClassifierImpl::forward(const at::Tensor& ids,
   at::Tensor x = embedding_->forward(tokens);
   if (position_) x = x + position_->weight.narrow(0, 0, T);
   if (options_.dropout > 0 && is_training()) x = at::dropout(x, options_.dropout, true);
-  for (TransformerBlock& block : blocks_) x = block->forward(x, lengths);
+  for (TransformerBlock& block : blocks_) {
+    if (attention_inputs) attention_inputs->push_back(block->AttentionInput(x));
+    x = block->forward(x, lengths);
+  }
   x = final_norm_->forward(x);
 
   at::Tensor pooled;

@@ -45,8 +45,9 @@ Model::Model(const Config& config, const data::TaskInfo& task) {
     parameters_.emplace_back(item.key(), item.value());
 }
 
-at::Tensor Model::Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths) const {
-  return impl_->module->forward(ids, lengths);
+at::Tensor Model::Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths,
+                          std::vector<at::Tensor>* attention_inputs) const {
+  return impl_->module->forward(ids, lengths, attention_inputs);
 }
 
 int64_t Model::parameter_count() const {
