@@ -85,6 +85,7 @@ struct Variant {
   int64_t levels, stride, kernel_size, kv_heads;
   bool hybrid, psd, causal, bias;
   double gain;
+  bool rotary = false;
 };
 
 TEST(Capture, RebuildsTheAttentionOutputOfTheModule) {
@@ -94,7 +95,8 @@ TEST(Capture, RebuildsTheAttentionOutputOfTheModule) {
                            Variant{"shared keys, gain", 3, 3, 4, 2, true, false, true, false, 1.7},
                            Variant{"biases", 3, 2, 3, 2, true, false, true, true, 1},
                            Variant{"psd", 2, 2, 3, 4, false, true, true, true, 1},
-                           Variant{"bidirectional", 4, 4, 3, 4, false, false, false, false, 1}}) {
+                           Variant{"bidirectional", 4, 4, 3, 4, false, false, false, false, 1},
+                           Variant{"rotary", 3, 2, 3, 2, true, false, true, false, 1, true}}) {
     SCOPED_TRACE(v.name);
     nn::HktAttention module(nn::HktAttentionOptions{.d_model = kD,
                                                     .heads = kHeads,
@@ -104,6 +106,7 @@ TEST(Capture, RebuildsTheAttentionOutputOfTheModule) {
                                                     .kernel_size = v.kernel_size,
                                                     .hybrid = v.hybrid,
                                                     .psd = v.psd,
+                                                    .rotary = v.rotary,
                                                     .causal = v.causal,
                                                     .bias = v.bias,
                                                     .score_gain = v.gain});
@@ -121,6 +124,7 @@ TEST(Capture, RebuildsTheAttentionOutputOfTheModule) {
     config.kernel_size = v.kernel_size;
     config.hybrid = v.hybrid;
     config.psd = v.psd;
+    config.rotary = v.rotary;
     config.bidirectional = !v.causal;
     config.bias = v.bias;
     config.score_gain = v.gain;

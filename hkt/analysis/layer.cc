@@ -9,8 +9,11 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
 
 #include <cmath>
 
@@ -46,6 +49,20 @@ class Reader {
 
 void CheckHasForm(const Layer& layer) {
   Check(!layer.rotary, "rotary scores depend on the distance: there is no matrix M of a level");
+}
+
+// x [H, T_l, D]: the pair (2n, 2n + 1) at position tau turns by tau step 10000^(-2n/D).
+at::Tensor Rotated(const at::Tensor& x, int64_t step) {
+  const int64_t D = x.size(2);
+  const at::Tensor rates =
+      at::pow(10000.0, at::arange(0, D, 2, at::kDouble) / -static_cast<double>(D));
+  const at::Tensor angles =
+      at::outer(at::arange(x.size(1), at::kDouble) * static_cast<double>(step), rates);
+  const at::Tensor even = x.slice(2, 0, D, 2), odd = x.slice(2, 1, D, 2);
+  return at::stack(
+             {even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()},
+             3)
+      .flatten(2);
 }
 
 }  // namespace
@@ -125,6 +142,14 @@ at::Tensor LevelScores(const Layer& layer, int64_t l, const at::Tensor& x, const
   return at::matmul(q, k.transpose(1, 2)) * layer.scale;
 }
 
+Projections Project(const Layer& layer, int64_t l, const at::Tensor& rows) {
+  const LevelWeights& level = layer.levels.at(static_cast<size_t>(l));
+  const at::Tensor x = Augmented(layer, rows);
+  const at::Tensor query = at::matmul(x, level.query), key = at::matmul(x, level.key);
+  if (!layer.rotary) return {query, key};
+  return {Rotated(query, layer.step(l)), Rotated(key, layer.step(l))};
+}
+
 at::Tensor FusedScores(const Layer& layer, const std::vector<at::Tensor>& levels, int64_t begin,
                        int64_t end) {
   const int64_t T = levels.at(0).size(0);
@@ -132,12 +157,12 @@ at::Tensor FusedScores(const Layer& layer, const std::vector<at::Tensor>& levels
   const at::Tensor tokens = at::arange(T, at::kLong);
   at::Tensor fused;
   for (int64_t l = 0; l < layer.L; ++l) {
-    const at::Tensor& rows = levels.at(static_cast<size_t>(l));
+    const Projections p = Project(layer, l, levels.at(static_cast<size_t>(l)));
     const at::Tensor cells = tokens.floor_divide(layer.step(l));
-    const at::Tensor queries = rows.index_select(0, cells.slice(0, begin, end));
     const at::Tensor weight = layer.weights.select(1, l).unsqueeze(1).unsqueeze(2);
-    const at::Tensor term =
-        LevelScores(layer, l, queries, rows).index_select(2, cells) * (weight * layer.score_gain);
+    const at::Tensor queries = p.query.index_select(1, cells.slice(0, begin, end)) *
+                               (weight * (layer.scale * layer.score_gain));
+    const at::Tensor term = at::matmul(queries, p.key.transpose(1, 2)).index_select(2, cells);
     fused = l == 0 ? term : fused + term;
   }
   return fused;

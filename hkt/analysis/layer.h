@@ -56,8 +56,15 @@ at::Tensor ScoreForm(const Layer& layer, int64_t l, int64_t head);
 // gain. Error for rotary layers.
 at::Tensor LevelScores(const Layer& layer, int64_t l, const at::Tensor& x, const at::Tensor& y);
 
+// q and k of a level, [H, T_l, D], from all its rows [T_l, d]; rotated by their positions where the
+// model is rotary. S^(l) = scale q k^T.
+struct Projections {
+  at::Tensor query, key;
+};
+Projections Project(const Layer& layer, int64_t l, const at::Tensor& rows);
+
 // Rows begin … end-1 of score_gain * sum_l w_l Up(S^(l)), not masked: levels[l] [T_l, d] ->
-// [H, end - begin, T]. Error for rotary layers.
+// [H, end - begin, T].
 at::Tensor FusedScores(const Layer& layer, const std::vector<at::Tensor>& levels, int64_t begin,
                        int64_t end);
 
