@@ -29,6 +29,7 @@ HeadTruncations DecomposeHead(const at::Tensor& means, const at::Tensor& weights
   const at::Tensor a = gain * weights;
   const at::Tensor target = at::mv(undecimated, at::cat({a, a}));
   HeadTruncations head;
+  head.target = target.square().sum().item<double>();
   for (int64_t l = 0; l < L; ++l) {
     const at::Tensor level = undecimated.select(1, l) + undecimated.select(1, L + l);
     head.terms.push_back((a[l] * level).square().sum().sqrt().item<double>());

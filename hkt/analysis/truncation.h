@@ -24,6 +24,7 @@ struct Truncation {
 
 struct HeadTruncations {
   std::vector<Truncation> truncations;  // L' = 1 … L
+  double target = 0;                    // |S*|^2
   std::vector<double> terms;            // |a_l| |St_l|, [L]
   double decay_rate = 0;                // rho_hat of these
 };
