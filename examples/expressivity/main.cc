@@ -67,13 +67,13 @@ void TwoLevels() {
               order(Symbols({0, 2, 1}))[0][2][0].item<double>(),
               order(Symbols({2, 0, 1}))[0][2][0].item<double>());
   hkt::nn::HktAttention direction = hkt::nn::TwoScaleDirection();
-  // S_qp of the last symbol q on the first p: scores with itself are 0.
-  const auto score = [&](const std::vector<int64_t>& symbols) {
-    const at::Tensor row = direction(Symbols(symbols))[0].select(0, -1);
-    return std::log((row[symbols.front()] / row[symbols.back()]).item<double>());
+  // S_q0 of the token at q: its score with itself is 0, and its output is its row of the attention.
+  const auto score = [&](const std::vector<int64_t>& symbols, size_t q) {
+    const at::Tensor row = direction(Symbols(symbols))[0][static_cast<int64_t>(q)];
+    return std::log((row[symbols[0]] / row[symbols[q]]).item<double>());
   };
-  std::printf("direction of a before b:  near %+.3f,  far %+.3f\n", score({0, 1}) - score({1, 0}),
-              score({0, 2, 1}) - score({1, 2, 0}));
+  std::printf("direction of a before b:  near %+.3f,  far %+.3f\n",
+              score({0, 1, 2}, 1) - score({1, 0, 2}, 1), score({0, 2, 1}, 2) - score({1, 2, 0}, 2));
 }
 
 }  // namespace
