@@ -116,7 +116,8 @@ Subcommand::Subcommand(const char* name, void (*add)(CLI::App& root)) {
 
 int main(int argc, char** argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
-  if (command == "train" || command == "eval" || command == "predict" || command == "bench")
+  if (command == "train" || command == "eval" || command == "predict" || command == "bench" ||
+      command == "analyze")
     hkt::train::RestartWithoutThreadCache(argv);
   return hkt::cli::Run(argc, argv);
 }

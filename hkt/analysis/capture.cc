@@ -39,21 +39,21 @@ at::Tensor DilatedStep(const LevelWeights& level, const at::Tensor& z, int64_t d
 
 }  // namespace
 
-AnalysisRun LoadAnalysisRun(const std::string& run, const std::string& data, bool initial) {
-  const io::RunFolder folder(run);
-  AnalysisRun result{train::LoadTrained(folder, data), {}, initial};
-  train::TrainedModel& trained = result.trained;
-  if (initial) {
-    trained.model = train::Model(trained.config, trained.task);
-    trained.model.SetTraining(false);
-    trained.validation.reset();
-    trained.checksum.clear();
-  }
-  auto splits = data::Load(trained.config.data, {data::Split::kValidation});
+AnalysisRun LoadAnalysisRun(const std::string& run, const std::string& data) {
+  AnalysisRun result{train::LoadTrained(io::RunFolder(run), data), {}, false};
+  auto splits = data::Load(result.trained.config.data, {data::Split::kValidation});
   result.validation = std::move(splits.at(data::Split::kValidation));
   Check(!result.validation.tokens.empty(), "the validation split of ", run,
         " has no tokens; name its data with --data");
   return result;
+}
+
+void MakeInitial(AnalysisRun& run) {
+  run.trained.model = train::Model(run.trained.config, run.trained.task);
+  run.trained.model.SetTraining(false);
+  run.trained.validation.reset();
+  run.trained.checksum.clear();
+  run.initial = true;
 }
 
 std::vector<Layer> ReadLayers(const AnalysisRun& run) {

@@ -25,10 +25,11 @@ struct AnalysisRun {
 };
 
 // Weights and validation split of a run folder; `data`, when not empty, replaces the path of the
-// data. `initial`: the model before training. Throws Error as hkt::train::LoadTrained does, and for
-// a validation split without tokens.
-AnalysisRun LoadAnalysisRun(const std::string& run, const std::string& data = "",
-                            bool initial = false);
+// data. Throws Error as hkt::train::LoadTrained does, and for a validation split without tokens.
+AnalysisRun LoadAnalysisRun(const std::string& run, const std::string& data = "");
+
+// Puts a model with the weights before training in place of the run's.
+void MakeInitial(AnalysisRun& run);
 
 // The attention layers of the run's model, in order.
 std::vector<Layer> ReadLayers(const AnalysisRun& run);

@@ -21,6 +21,7 @@ class RunFolder {
     return root_ / "state.safetensors";
   }  // all that resuming needs
   std::filesystem::path evaluation() const { return root_ / "eval.json"; }
+  std::filesystem::path analysis() const { return root_ / "analysis.json"; }
 
   // Any of the files above is there.
   bool HoldsRun() const;
