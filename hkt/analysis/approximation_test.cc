@@ -70,8 +70,7 @@ TEST(Approximation, IdentityAndOrderOnRandomLayers) {
     for (const Json& row : json["levels"]) {
       EXPECT_NEAR(row["first_sample"].get<double>(),
                   row["cell_mean"].get<double>() + row["offset"].get<double>(), 1e-12);
-      if (row["level"] == 0) EXPECT_EQ(row["first_sample"], 0.0);
-      if (row["level"] != 0) EXPECT_GT(row["first_sample"].get<double>(), 0);
+      EXPECT_EQ(row["first_sample"].get<double>() == 0, row["level"] == 0);
     }
     EXPECT_EQ(json["quantisation"][0]["loss"], 0.0);  // level 0 loses nothing
     EXPECT_EQ(json["quantisation"][1]["independent"].is_null(), bias);
@@ -103,8 +102,12 @@ TEST(Approximation, AttentionWeights) {
       EXPECT_GT(attention["kl"].get<double>(), 0);
       EXPECT_LT(attention["kl"].get<double>(), attention["kl_range_bound"].get<double>());
       const double ratio = attention["kl"].get<double>() / attention["half_total"].get<double>();
-      if (small) EXPECT_NEAR(ratio, 1, 0.1);
-      if (!small && row["levels"] == 1) EXPECT_GT(std::abs(ratio - 1), 0.1);
+      if (small) {
+        EXPECT_NEAR(ratio, 1, 0.1);
+      }
+      if (!small && row["levels"] == 1) {
+        EXPECT_GT(std::abs(ratio - 1), 0.1);
+      }
     }
   }
 }
