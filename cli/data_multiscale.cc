@@ -2,12 +2,14 @@
 
 #include "cli/data_multiscale.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
 
 #include "cli/output.h"
 #include "hkt/analysis/multiscale.h"
+#include "hkt/analysis/pyramid_target.h"
 #include "hkt/base/error.h"
 #include "hkt/data/multiscale.h"
 
@@ -51,6 +53,19 @@ void PrintOneToken(const MultiscaleReport& gaussian, const MultiscaleReport& hea
   std::printf("slopes %.4f and %.4f\n", gaussian.log_slope, heavy.log_slope);
 }
 
+void PrintPyramid(const analysis::HeadTruncations& head) {
+  std::printf(
+      "\na pyramid of convolutions, LayerNorm and GELU with random weights, terms of sizes "
+      "rho^l\n");
+  std::printf("%3s  %10s  %10s  %10s  %10s  %10s  %8s\n", "L", "E_H", "E_Q", "E_O", "total",
+              "tail bound", "identity");
+  for (const analysis::Truncation& t : head.truncations) {
+    std::printf("%3lld  %10.5f  %10.5f  %10.5f  %10.5f  %10.5f  %8.0e\n",
+                static_cast<long long>(t.levels), t.terms.hierarchical, t.terms.quantisation,
+                t.terms.optimisation, t.terms.total, t.tail_bound, t.terms.gap());
+  }
+}
+
 void Run(const MultiscaleState& state) {
   data::MultiscaleOptions options = state.options;
   data::MultiscaleOptions heavy = options;
@@ -62,6 +77,13 @@ void Run(const MultiscaleState& state) {
   };
   const MultiscaleReport two = measure(options, false), two_heavy = measure(heavy, false);
   const MultiscaleReport one = measure(options, true), one_heavy = measure(heavy, true);
+  // Longer pyramids need longer sequences; five levels of 32 tokens show what is to be seen.
+  const analysis::HeadTruncations pyramid =
+      analysis::MeasurePyramidTarget({.levels = std::min<int64_t>(options.levels, 5),
+                                      .stride = options.stride,
+                                      .rho = options.rho,
+                                      .d = options.d,
+                                      .seed = options.seed});
   if (!state.out.empty()) {
     data::MultiscaleOptions kept = state.kappa ? heavy : options;
     kept.keep_tokens = true;
@@ -77,7 +99,8 @@ void Run(const MultiscaleState& state) {
                       {"kappa", *heavy.kappa},
                       {"seed", options.seed},
                       {"two_tokens", {{"gaussian", ToJson(two)}, {"heavy", ToJson(two_heavy)}}},
-                      {"one_token", {{"gaussian", ToJson(one)}, {"heavy", ToJson(one_heavy)}}}});
+                      {"one_token", {{"gaussian", ToJson(one)}, {"heavy", ToJson(one_heavy)}}},
+                      {"pyramid", ToJson(pyramid)}});
   }
   std::printf(
       "target of %lld levels, rho %g, stride %lld, correlation length %g s^l, d = %lld, %lld "
@@ -90,6 +113,7 @@ void Run(const MultiscaleState& state) {
                      .c_str(),
                  two_heavy);
   PrintOneToken(one, one_heavy);
+  PrintPyramid(pyramid);
   if (!state.out.empty()) std::printf("\npairs, targets and tokens in %s\n", state.out.c_str());
 }
 
