@@ -55,6 +55,14 @@ void AddAnalyze(CLI::App& root) {
   app->add_option("--examples", request.examples,
                   "validation sequences for the accuracy with levels removed")
       ->capture_default_str();
+  app->add_option("--pairs", request.pairs, "token pairs drawn from each sequence")
+      ->capture_default_str();
+  app->add_option_function<std::string>(
+         "--weights",
+         [&request](const std::string& name) { request.attention_weights = name == "attention"; },
+         "pairs of the error terms: uniform (all alike, the default) or attention")
+      ->check(CLI::IsMember({"uniform", "attention"}))
+      ->type_name("uniform|attention");
   app->add_option("--example", request.example,
                   "sequence of the validation split to show, from 0 (default: one drawn)");
   app->add_option("--export", request.export_to,

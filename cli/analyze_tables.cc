@@ -6,53 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/analyze_error_tables.h"
+#include "cli/table.h"
+
 namespace hkt::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string Number(const Json& value, const char* format = "%.3f") {
-  if (value.is_null()) return "-";
-  char text[48];
-  std::snprintf(text, sizeof(text), format, value.get<double>());
-  return text;
-}
-
-std::string Percent(const Json& share, const char* format = "%.1f %%") {
-  return share.is_null() ? "-" : Number(100 * share.get<double>(), format);
-}
-
-std::string Count(const Json& value) { return std::to_string(value.get<int64_t>()); }
-std::string Big(const Json& value) {  // multiply-adds
-  return Number(value.get<double>() / 1e6, "%.2f M");
-}
-
-// Right-aligned columns under their names.
-class Table {
- public:
-  explicit Table(std::vector<std::string> names) { rows_.push_back(std::move(names)); }
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  void Print() const {
-    std::vector<size_t> width(rows_.front().size(), 0);
-    for (const auto& row : rows_)
-      for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-    for (const auto& row : rows_) {
-      for (size_t i = 0; i < row.size(); ++i)
-        std::printf("%s%*s", i == 0 ? "  " : "  ", static_cast<int>(width[i]), row[i].c_str());
-      std::printf("\n");
-    }
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
-
-void Title(const std::string& title, const char* text) {
-  std::printf("\n%s\n%s\n", title.c_str(), text);
-}
-
-// "0.1" for layer 0, head 1.
-std::string Head(const Json& row) { return Count(row["layer"]) + "." + Count(row["head"]); }
 
 void PrintHeader(const Json& document) {
   const Json& shape = document["shape"];
@@ -261,8 +221,14 @@ void PrintBeside(const Json& document) {
 void PrintAnalysis(const Json& document) {
   PrintHeader(document);
   const std::vector<std::pair<const char*, void (*)(const Json&)>> parts = {
-      {"kernel", PrintKernel},          {"direction", PrintDirection}, {"mixture", PrintMixture},
-      {"levels_removed", PrintRemoved}, {"cost", PrintCost},           {"example", PrintExample}};
+      {"kernel", PrintKernel},
+      {"direction", PrintDirection},
+      {"approximation", PrintApproximation},
+      {"kurtosis", PrintKurtosis},
+      {"mixture", PrintMixture},
+      {"levels_removed", PrintRemoved},
+      {"cost", PrintCost},
+      {"example", PrintExample}};
   for (const auto& [key, print] : parts) {
     if (!document.contains(key)) continue;
     print(document[key]);

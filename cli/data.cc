@@ -1,4 +1,4 @@
-// hkt data make | check | describe | floors
+// hkt data make | check | describe | floors; multiscale is in data_multiscale.cc
 
 #include <cstdio>
 #include <map>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/config_options.h"
+#include "cli/data_multiscale.h"
 #include "cli/output.h"
 #include "cli/subcommand.h"
 #include "hkt/base/config.h"
@@ -201,6 +202,7 @@ void AddData(CLI::App& root) {
   AddJob(*data, "describe", "sizes, lengths, labels, what was cut", DescribeData);
   AddJob(*data, "floors",
          "accuracy of the most frequent class and of logistic regression on token counts", Floors);
+  AddMultiscale(*data);
 }
 
 const Subcommand kData("data", AddData);

@@ -5,10 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "hkt/analysis/approximation.h"
 #include "hkt/analysis/cost.h"
 #include "hkt/analysis/direction.h"
 #include "hkt/analysis/example.h"
 #include "hkt/analysis/kernel.h"
+#include "hkt/analysis/kurtosis_subject.h"
 #include "hkt/analysis/mixture.h"
 #include "hkt/analysis/published.h"
 #include "hkt/analysis/removed.h"
@@ -57,9 +59,32 @@ Json WeightsToJson(const AnalysisRun& run) {
 
 using NamedSubjects = std::vector<std::pair<const char*, std::unique_ptr<Subject>>>;
 
+// The error terms also need training sequences, which they see first.
+std::unique_ptr<Subject> MakeApproximation(const AnalysisRun& run, const std::vector<Layer>& layers,
+                                           const AnalyzeRequest& request,
+                                           const AnalyzeProgress& progress) {
+  const std::vector<int64_t> indices = ChooseExamples(run.train, kSequences);
+  const auto all = static_cast<int64_t>(indices.size());
+  auto subject = MakeApproximationSubject(
+      layers,
+      {.pairs = request.pairs,
+       .weights = request.attention_weights ? PairWeights::kAttention : PairWeights::kUniform,
+       .training_sequences = all});
+  int64_t done = 0;
+  VisitSequences(run.trained.model, run.train, indices, [&](const SequenceCapture& sequence) {
+    std::vector<SequenceLevels> levels;
+    for (size_t i = 0; i < layers.size(); ++i)
+      levels.push_back(Pyramid(layers[i], sequence.inputs[i]));
+    subject->VisitTraining(sequence, levels);
+    progress("training sequences", ++done, all);
+  });
+  return subject;
+}
+
 // The subjects that watch sequences go by. Those that need a matrix M pass over rotary models.
-NamedSubjects MakeSubjects(const std::vector<Layer>& layers, const LevelMoments& moments,
-                           Json& skipped) {
+NamedSubjects MakeSubjects(const AnalysisRun& run, const std::vector<Layer>& layers,
+                           const LevelMoments& moments, const AnalyzeRequest& request,
+                           const AnalyzeProgress& progress, Json& skipped) {
   NamedSubjects subjects;
   const auto needs_form = [&](const char* name, auto make) {
     if (layers.front().rotary) {
@@ -73,17 +98,28 @@ NamedSubjects MakeSubjects(const std::vector<Layer>& layers, const LevelMoments&
   };
   needs_form("kernel", MakeKernelSubject);
   needs_form("direction", MakeDirectionSubject);
+  if (layers.front().L > 1) {
+    needs_form("approximation", [&](const auto&, const auto&) {
+      return MakeApproximation(run, layers, request, progress);
+    });
+  } else {
+    skipped.push_back({{"subject", "approximation"},
+                       {"reason", "the model has one level: its scores are their own target"}});
+  }
+  needs_form("kurtosis",
+             [&](const auto&, const auto&) { return MakeKurtosisSubject(layers, request.pairs); });
   subjects.emplace_back("mixture", MakeMixtureSubject(layers));
   return subjects;
 }
 
 // All that looks at sequences, in one pass.
 void WatchSequences(const AnalysisRun& run, const std::vector<Layer>& layers,
-                    const AnalyzeProgress& progress, Json& json) {
+                    const AnalyzeRequest& request, const AnalyzeProgress& progress, Json& json) {
   const std::vector<int64_t> indices = ChooseExamples(run.validation, kSequences);
   LevelMoments moments(layers.size());
   for (size_t i = 0; i < layers.size(); ++i) moments[i].resize(layers[i].levels.size());
-  const NamedSubjects subjects = MakeSubjects(layers, moments, json["skipped"]);
+  const NamedSubjects subjects =
+      MakeSubjects(run, layers, moments, request, progress, json["skipped"]);
   const auto all = static_cast<int64_t>(indices.size());
   int64_t done = 0;
   VisitSequences(run.trained.model, run.validation, indices, [&](const SequenceCapture& sequence) {
@@ -99,7 +135,7 @@ void WatchSequences(const AnalysisRun& run, const std::vector<Layer>& layers,
   for (const auto& [name, subject] : subjects) json[name] = subject->Finish();
 }
 
-Json AnalyzeOne(const AnalysisRun& run, const std::string& folder, int64_t examples,
+Json AnalyzeOne(const AnalysisRun& run, const std::string& folder, const AnalyzeRequest& request,
                 const AnalyzeProgress& progress) {
   Json json;
   json["run"] = folder;
@@ -111,7 +147,7 @@ Json AnalyzeOne(const AnalysisRun& run, const std::string& folder, int64_t examp
   json["skipped"] = Json::array();
   json["cost"] = CostToJson(run.trained.config.model, run.trained.task.seq_len);
   const std::vector<Layer> layers = ReadLayers(run);
-  WatchSequences(run, layers, progress, json);
+  WatchSequences(run, layers, request, progress, json);
   const auto skip = [&](const char* reason) {
     json["skipped"].push_back({{"subject", "levels_removed"}, {"reason", reason}});
   };
@@ -120,8 +156,9 @@ Json AnalyzeOne(const AnalysisRun& run, const std::string& folder, int64_t examp
   } else if (run.initial) {
     skip("an untrained model has no accuracy to lose");
   } else {
-    json["levels_removed"] = LevelsRemoved(
-        run, examples, [&](int64_t done, int64_t all) { progress("levels removed", done, all); });
+    json["levels_removed"] = LevelsRemoved(run, request.examples, [&](int64_t done, int64_t all) {
+      progress("levels removed", done, all);
+    });
   }
   return json;
 }
@@ -130,6 +167,8 @@ Json AnalyzeOne(const AnalysisRun& run, const std::string& folder, int64_t examp
 
 Json Analyze(const AnalyzeRequest& request, const AnalyzeProgress& progress) {
   CheckUsage(request.examples >= 1, "--examples is ", request.examples, ", must be at least 1");
+  CheckUsage(request.pairs >= 64 && request.pairs <= 1'000'000, "--pairs is ", request.pairs,
+             ", must be 64 to 1000000");
   train::SetThreads(request.threads);
   // Whatever is wrong with the request is said before the long work.
   const AnalysisRun run = LoadAnalysisRun(request.run, request.data);
@@ -147,10 +186,10 @@ Json Analyze(const AnalyzeRequest& request, const AnalyzeProgress& progress) {
   const auto name = [](const std::string& folder) { return io::RunFolder(folder).root().string(); };
   Json json;
   json[io::kVersionKey] = std::string(Version());
-  json.update(AnalyzeOne(run, name(request.run), request.examples, progress));
+  json.update(AnalyzeOne(run, name(request.run), request, progress));
   json["published"] = PublishedFigures(json);
   const auto beside = [&](const char* key, const AnalysisRun& which, const std::string& folder) {
-    json[key] = AnalyzeOne(which, name(folder), request.examples,
+    json[key] = AnalyzeOne(which, name(folder), request,
                            [&](const std::string& what, int64_t done, int64_t all) {
                              progress(Concat(key, ": ", what), done, all);
                            });

@@ -73,6 +73,12 @@ TEST_F(AnalyzeRun, HoldsEverySubject) {
   EXPECT_EQ(json["kernel"]["concatenated"].size(), 2u * 3);
   EXPECT_EQ(json["direction"]["levels"].size(), 2u * 2 * 3);
   EXPECT_EQ(json["mixture"]["levels"].size(), 2u * 2 * 3);
+  EXPECT_EQ(json["approximation"]["truncations"].size(), 2u * 2 * 3);
+  EXPECT_EQ(json["approximation"]["identity_holds"], true);
+  EXPECT_EQ(json["approximation"]["bounds_hold"], true);
+  EXPECT_EQ(json["approximation"]["training_sequences"], 64);
+  EXPECT_EQ(json["kurtosis"]["levels"].size(), 2u * 3);
+  EXPECT_EQ(json["kurtosis"]["scores"].size(), 2u * 2 * 4);
   EXPECT_EQ(json["levels_removed"]["samples"], 20);
   EXPECT_EQ(json["published"].size(), 4u);
   EXPECT_EQ(json["compare"]["model"], "hkt-fusion");
@@ -124,7 +130,7 @@ TEST_F(AnalyzeRun, OtherModels) {
   Config rotary = config_;
   rotary.model.rotary = true;
   const Json turned = Run({.run = MakeRun("rotary", rotary), .examples = 5});
-  ASSERT_EQ(turned["skipped"].size(), 2u);
+  ASSERT_EQ(turned["skipped"].size(), 4u);
   EXPECT_EQ(turned["skipped"][0]["subject"], "kernel");
   EXPECT_FALSE(turned.contains("direction"));
   EXPECT_TRUE(turned.contains("mixture"));
@@ -132,8 +138,10 @@ TEST_F(AnalyzeRun, OtherModels) {
   Config mha = config_;
   mha.model.model = "mha";
   const Json one = Run({.run = MakeRun("mha", mha), .examples = 5});
-  ASSERT_EQ(one["skipped"].size(), 1u);
-  EXPECT_EQ(one["skipped"][0]["subject"], "levels_removed");
+  ASSERT_EQ(one["skipped"].size(), 2u);
+  EXPECT_EQ(one["skipped"][0]["subject"], "approximation");
+  EXPECT_EQ(one["skipped"][1]["subject"], "levels_removed");
+  EXPECT_EQ(one["kurtosis"]["scores"].size(), 2u * 2 * 2);  // a level and the fused score
   EXPECT_EQ(one["cost"]["all_pairs"][5]["ratio"], 1.0);
 
   Config bias = config_;
