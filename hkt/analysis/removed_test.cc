@@ -51,7 +51,8 @@ TEST(WithoutLevels, EqualsTheModelThatHasThemNot) {
   for (const bool hybrid : {true, false}) {
     const train::Model whole = RandomModel(Small(3, hybrid));
     for (const int64_t keep : {1, 2}) {
-      const train::Model part(Small(keep, hybrid), kTask);
+      train::Model part(Small(keep, hybrid), kTask);
+      part.SetTraining(false);
       const at::NoGradGuard no_grad;
       for (const auto& [name, target] : part.parameters()) {
         for (const auto& [other, source] : whole.parameters()) {
@@ -68,7 +69,7 @@ TEST(WithoutLevels, EqualsTheModelThatHasThemNot) {
         const WithoutLevels guard(whole, removed);
         without = Logits(whole);
       }
-      EXPECT_LE(Distance(without, Logits(part)), 1e-6);  // fp32, logits of order 1
+      EXPECT_LE(Distance(without, Logits(part)), 1e-5);  // fp32, logits of order 1
       EXPECT_GT(Distance(without, before), 1e-3);
       EXPECT_EQ(Distance(Logits(whole), before), 0);  // put back
     }
