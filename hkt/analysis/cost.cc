@@ -2,22 +2,26 @@
 
 #include <cmath>
 
-#include "hkt/base/dims.h"
-#include "hkt/nn/hkt_attention.h"
+#include "hkt/nn/cost.h"
 
 namespace hkt::analysis {
 namespace {
 
+nn::HktAttentionOptions Options(const ModelConfig& m, bool causal) {
+  return {.d_model = m.d_model,
+          .heads = m.heads,
+          .kv_heads = *m.kv_heads,
+          .levels = *m.levels,
+          .stride = m.stride,
+          .kernel_size = m.kernel_size,
+          .hybrid = *m.hybrid,
+          .psd = m.psd,
+          .causal = causal,
+          .bias = m.bias};
+}
+
 int64_t AttentionParameters(const ModelConfig& m) {
-  return nn::ParameterCount(nn::HktAttentionOptions{.d_model = m.d_model,
-                                                    .heads = m.heads,
-                                                    .kv_heads = *m.kv_heads,
-                                                    .levels = *m.levels,
-                                                    .stride = m.stride,
-                                                    .kernel_size = m.kernel_size,
-                                                    .hybrid = *m.hybrid,
-                                                    .psd = m.psd,
-                                                    .bias = m.bias});
+  return nn::ParameterCount(Options(m, !m.bidirectional));
 }
 
 Json Row(const char* part, int64_t standard, int64_t hkt) {
@@ -40,20 +44,11 @@ Json Table(const LayerCost& standard, const LayerCost& hkt) {
 }  // namespace
 
 LayerCost CostOf(const ModelConfig& m, int64_t T, bool causal) {
-  const int64_t d = m.d_model, d_kv = d / m.heads * *m.kv_heads;
-  const int64_t separable = m.kernel_size * d + d * d;  // a position
-  const auto pairs = [causal](int64_t n) { return causal ? n * (n + 1) / 2 : n * n; };
-  LayerCost cost;
-  cost.projections = T * d * d_kv + T * d * d;
-  cost.values = pairs(T) * d;
-  for (int64_t l = 0; l < *m.levels; ++l) {
-    const int64_t Tl = LevelLength(T, m.stride, l);
-    cost.projections += Tl * d * d + (m.psd ? 0 : Tl * d * d_kv);
-    cost.scores += pairs(Tl) * d;
-    if (l > 0) cost.downsample += Tl * separable;
-    if (*m.hybrid) cost.branch += Tl * separable;
-  }
-  return cost;
+  const nn::AttentionCost cost = nn::AttentionMultiplyAdds(Options(m, causal), T);
+  // Whole numbers, exact in double up to 2^53.
+  return {static_cast<int64_t>(cost.projections), static_cast<int64_t>(cost.downsample),
+          static_cast<int64_t>(cost.scores), static_cast<int64_t>(cost.values),
+          static_cast<int64_t>(cost.branches)};
 }
 
 ModelConfig StandardAttention(const ModelConfig& resolved) {

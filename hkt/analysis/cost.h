@@ -7,9 +7,9 @@
 
 namespace hkt::analysis {
 
-// Multiply-adds of one attention layer over one sequence of T tokens, forward (theory.md 5).
-// LayerNorm, GELU, exp and the fusion's sums are not multiply-adds and not counted; without
-// `causal` all T^2 pairs are, with it those with j <= i.
+// Multiply-adds of one attention layer over one sequence of T tokens, forward (theory.md 5), as
+// hkt/nn/cost.h counts them, part by part; without `causal` all T^2 pairs are counted, with it
+// those with j <= i.
 struct LayerCost {
   int64_t projections = 0;  // Q and K of every level, V, output
   int64_t downsample = 0;   // the pyramid
