@@ -1,6 +1,6 @@
 # Thin: each target does its own set-up on a fresh machine, then calls CMake, ctest or a script.
 .DEFAULT_GOAL := build
-.PHONY: setup setup-tests build demo test check wheel format bench clean
+.PHONY: setup setup-tests setup-check build demo test check wheel format bench clean
 
 HKT_WERROR ?= OFF
 CONFIGURE = cmake --preset release -DHKT_WERROR=$(HKT_WERROR)
@@ -11,6 +11,9 @@ setup:
 
 setup-tests:
 	@sh scripts/setup.sh --tests
+
+setup-check:
+	@sh scripts/setup.sh --check
 
 build: setup  ## the program and the operators: build/release/hkt, build/release/libhkt_ops.so
 	@mkdir -p build && $(CONFIGURE) -DHKT_BUILD_TESTS=OFF $(QUIET)
@@ -24,7 +27,7 @@ test: setup-tests  ## every test
 	@cmake --build --preset release --parallel $$(nproc)
 	@ctest --preset release -j 2
 
-check: setup-tests  ## sanitizer builds and what takes longer
+check: setup-check  ## sanitizer builds and what takes longer
 	@sh scripts/check.sh
 
 wheel: setup  ## the Python package for the PyTorch at hand: build/wheel/hkt-*.whl

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "bench/profile.h"
 #include "hkt/base/error.h"
 #include "hkt/data/task.h"
 #include "hkt/ops/path.h"
@@ -77,6 +78,10 @@ Json BenchTrain(const TrainBenchOptions& options) {
   for (size_t i = 0; i < timings.size(); ++i) {
     report["arms"][timings[i].name] = ToJson(timings[i]);
     report["arms"][timings[i].name]["parameters"] = arms[i].parameters();
+    if (options.profile_steps > 0) {
+      report["arms"][timings[i].name]["profile"] =
+          ToJson(ProfileCalls(contenders[i].call, options.profile_steps));
+    }
   }
   for (const auto& [a, b] : {std::pair{"hkt_fusion_composite", "hkt_fusion"},
                              {"hkt_fusion", "mha_torch"},

@@ -14,6 +14,7 @@ struct TrainBenchOptions {
   // and one level for those of one level.
   Config config;
   TimingOptions timing;
+  int64_t profile_steps = 0;  // of every arm, after the timing; 0: no profile
 };
 
 // Whole training steps (forward, backward, clipping, AdamW, dropout) on random batches of full
@@ -25,7 +26,8 @@ struct TrainBenchOptions {
 //   mha                    one level, fused kernels
 //   mha_torch              one level on PyTorch's flash attention, what
 //   scaled_dot_product_attention calls
-// Returns {"arms": {name: {timing…, "parameters"}}, "ratios": {…}}.
+// Returns {"arms": {name: {timing…, "parameters", "profile" (see bench/profile.h)}}, "ratios":
+// {…}}.
 nlohmann::ordered_json BenchTrain(const TrainBenchOptions& options);
 
 }  // namespace hkt::bench

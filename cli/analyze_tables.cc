@@ -157,6 +157,15 @@ void PrintExample(const Json& example) {
   std::printf("\n");
 }
 
+// What the paper says of the subject, ours, and what it can mean.
+void PrintPublished(const Json& document, const std::string& subject) {
+  for (const Json& figure : document["published"]) {
+    if (figure["subject"] != subject) continue;
+    std::printf("  Published: %s. Here: %s. %s\n", figure["published"].get<std::string>().c_str(),
+                Number(figure["here"], "%.3g").c_str(), figure["note"].get<std::string>().c_str());
+  }
+}
+
 // Means over layers and heads of the figures that one compares, by name and level.
 std::map<std::string, double> Summary(const Json& document) {
   std::map<std::string, std::pair<double, int64_t>> sums;
@@ -220,14 +229,12 @@ void PrintAnalysis(const Json& document) {
       {"levels_removed", PrintRemoved},
       {"cost", PrintCost},
       {"example", PrintExample}};
-  for (const auto& [key, print] : parts)
-    if (document.contains(key)) print(document[key]);
-  PrintBeside(document);
-  std::printf("\npublished, and what it can mean\n");
-  for (const Json& figure : document["published"]) {
-    std::printf("  %s. %s\n", figure["published"].get<std::string>().c_str(),
-                figure["note"].get<std::string>().c_str());
+  for (const auto& [key, print] : parts) {
+    if (!document.contains(key)) continue;
+    print(document[key]);
+    PrintPublished(document, key);
   }
+  PrintBeside(document);
 }
 
 }  // namespace hkt::cli

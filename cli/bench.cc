@@ -97,6 +97,22 @@ void PrintCell(const Json& cell) {
   std::fflush(stdout);
 }
 
+// What takes at least 0.3 % of a step, by its own time.
+void PrintProfile(const std::string& arm, const Json& profile) {
+  std::printf("%s: %.1f ms a step under the profiler;", arm.c_str(),
+              1e3 * profile["seconds"].get<double>());
+  for (const auto& [part, share] : profile["parts"].items())
+    std::printf(" %s %.1f %%", part.c_str(), 100 * share.get<double>());
+  std::printf("\n");
+  for (const Json& one : profile["operators"]) {
+    if (one["share"].get<double>() < 0.003) continue;
+    std::printf("  %-55s %-9s %9.3f ms %5.1f %% %7.1f calls\n",
+                one["name"].get<std::string>().c_str(), one["part"].get<std::string>().c_str(),
+                1e3 * one["seconds"].get<double>(), 100 * one["share"].get<double>(),
+                one["calls"].get<double>());
+  }
+}
+
 // The head of every report. Freed memory stays in the process, as in training: page faults of every
 // output would be timed otherwise.
 void PrintHead(bool json) {
@@ -209,12 +225,16 @@ void AddTrain(CLI::App& bench) {
   CLI::App* app = bench.add_subcommand(
       "train", "whole training steps: HKT and one level, on fused kernels and on stock PyTorch");
   AddTimingOptions(*app, flags->options.timing);
+  app->add_option("--profile", flags->options.profile_steps,
+                  "steps of every arm whose operators are timed one by one afterwards; 0: none")
+      ->capture_default_str();
   app->add_flag("--json", flags->json, "one JSON document on stdout");
   AddConfigOptions(*app, flags->options.config);
   app->callback([flags] {
     Config config = flags->options.config;
     Resolve(config);
     CheckTiming(flags->options.timing);
+    CheckAll("--profile", {flags->options.profile_steps}, 0, 1000);
     train::SetThreads(config.train.threads);
     PrintHead(flags->json);
     const Json report = bench::BenchTrain(flags->options);
@@ -226,6 +246,9 @@ void AddTrain(CLI::App& bench) {
                   static_cast<long>(train::Threads()));
       PrintTimings({{"timings", report["arms"]}});
       PrintRatios(report["ratios"]);
+      for (const auto& [name, arm] : report["arms"].items()) {
+        if (arm.contains("profile")) PrintProfile(name, arm["profile"]);
+      }
     }
     Finish(flags->json, report);
   });

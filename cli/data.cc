@@ -1,4 +1,4 @@
-// hkt data make | check | describe | floors; multiscale is in data_multiscale.cc
+// hkt data make | check | describe | floors | ladder | cache; multiscale is in data_multiscale.cc
 
 #include <cstdio>
 #include <map>
@@ -6,12 +6,12 @@
 #include <string>
 
 #include "cli/config_options.h"
+#include "cli/data_jobs.h"
 #include "cli/data_multiscale.h"
 #include "cli/output.h"
 #include "cli/subcommand.h"
 #include "hkt/base/config.h"
 #include "hkt/base/error.h"
-#include "hkt/data/floors.h"
 #include "hkt/data/listops_folder.h"
 #include "hkt/data/statistics.h"
 #include "hkt/data/task.h"
@@ -22,34 +22,6 @@ namespace {
 using data::Dataset;
 using data::Split;
 using Json = nlohmann::ordered_json;
-using Splits = std::map<Split, Dataset>;
-
-struct DataState {
-  Config config;  // only config.data has flags
-  std::string out;
-  bool json = false;
-
-  const DataConfig& data() const { return config.data; }
-  bool is_listops() const { return data().task == "listops"; }
-};
-
-Splits LoadAll(const DataConfig& config) {
-  return data::Load(config, {Split::kTrain, Split::kValidation, Split::kTest});
-}
-
-// What every document begins with.
-Json Header(const DataConfig& config) {
-  Json header = {{"task", config.task}, {"data", config.data}, {"data_seed", config.data_seed}};
-  if (config.task == "listops") header["preset"] = config.preset;
-  return header;
-}
-
-void PrintTitle(const DataConfig& config) {
-  std::printf("%s: %s\n", config.task.c_str(),
-              config.data.empty()
-                  ? Concat("generated, preset ", config.preset, ", seed ", config.data_seed).c_str()
-                  : config.data.c_str());
-}
 
 const char* Name(Split split) { return data::SplitName(split).data(); }
 
@@ -81,9 +53,9 @@ void Make(const DataState& state) {
 void CheckData(const DataState& state) {
   DataConfig config = state.data();
   if (state.is_listops()) config.seq_len.reset();  // a cut expression has no value to compare
-  const Splits splits = LoadAll(config);
+  const Splits splits = LoadAll(config).splits;
   if (state.is_listops()) data::listops::Verify(data::listops::FindPreset(config.preset), splits);
-  Json document = Header(config);
+  Json document = DataHeader(config);
   document["ok"] = true;
   for (const auto& [split, dataset] : splits) {
     Json entry = {{"examples", dataset.size()},
@@ -96,7 +68,7 @@ void CheckData(const DataState& state) {
     document["splits"][Name(split)] = entry;
   }
   if (state.json) return PrintJson(document);
-  PrintTitle(config);
+  PrintDataTitle(config);
   for (const auto& [name, entry] : document["splits"].items()) {
     std::printf("%-11s", name.c_str());
     for (const auto& [key, value] : entry.items())
@@ -105,7 +77,7 @@ void CheckData(const DataState& state) {
   }
   std::printf(state.is_listops() ? "ok: every label is its expression's value, no expression "
                                    "twice, sizes as the preset says\n"
-                                 : "ok: every file was read, both classes are there\n");
+                                 : "ok: every file was read, every class is there\n");
 }
 
 Json LengthsJson(const data::LengthSummary& lengths) {
@@ -115,11 +87,11 @@ Json LengthsJson(const data::LengthSummary& lengths) {
 }
 
 void DescribeData(const DataState& state) {
-  const data::TaskInfo info = data::Describe(state.data());
-  const Splits splits = LoadAll(state.data());
+  const auto [info, splits] = LoadAll(state.data());
   const int64_t classes = static_cast<int64_t>(info.classes.size());
-  Json document = Header(state.data());
+  Json document = DataHeader(state.data());
   document["vocabulary"] = info.vocabulary;
+  document["channels"] = info.channels;
   document["seq_len"] = info.seq_len;
   document["classes"] = info.classes;
   for (const auto& [split, dataset] : splits) {
@@ -130,9 +102,11 @@ void DescribeData(const DataState& state) {
                                        {"label_shares", data::LabelShares(dataset, classes)}};
   }
   if (state.json) return PrintJson(document);
-  PrintTitle(state.data());
-  std::printf("vocabulary %lld ids with padding, longest sequence %lld tokens, %lld classes\n\n",
-              Long(info.vocabulary), Long(info.seq_len), Long(classes));
+  PrintDataTitle(state.data());
+  std::printf(info.channels == 1 ? "vocabulary %lld ids with padding" : "%lld values a channel",
+              Long(info.vocabulary));
+  std::printf(", longest sequence %lld %s, %lld classes\n\n", Long(info.seq_len),
+              info.channels == 1 ? "tokens" : "steps of three channels", Long(classes));
   std::printf("%-11s %8s %10s %9s   length: min / quartiles / max\n", "split", "examples", "tokens",
               "truncated");
   for (const auto& [split, dataset] : splits) {
@@ -142,40 +116,16 @@ void DescribeData(const DataState& state) {
                 Long(dataset.truncated), Long(lengths.min), Long(lengths.q25), Long(lengths.median),
                 Long(lengths.q75), Long(lengths.max));
   }
-  std::printf("\n%-11s", "label in %");
-  for (const std::string& name : info.classes) std::printf(" %6s", name.c_str());
+  std::printf("\n%-24s", "label in %");
+  for (const auto& [split, dataset] : splits) std::printf(" %10s", Name(split));
   std::printf("\n");
-  for (const auto& [split, dataset] : splits) {
-    std::printf("%-11s", Name(split));
-    for (double share : data::LabelShares(dataset, classes)) std::printf(" %6.2f", 100 * share);
+  std::vector<std::vector<double>> shares;
+  for (const auto& [split, dataset] : splits) shares.push_back(data::LabelShares(dataset, classes));
+  for (size_t c = 0; c < info.classes.size(); ++c) {
+    std::printf("%-24s", info.classes[c].c_str());
+    for (const std::vector<double>& of_split : shares) std::printf(" %10.2f", 100 * of_split[c]);
     std::printf("\n");
   }
-}
-
-void Floors(const DataState& state) {
-  const data::TaskInfo info = data::Describe(state.data());
-  const Splits splits = LoadAll(state.data());
-  const Dataset& train = splits.at(Split::kTrain);
-  const int64_t classes = static_cast<int64_t>(info.classes.size());
-  const data::CountRegression regression(train, info.vocabulary, classes);
-  Json document = Header(state.data());
-  document["seq_len"] = info.seq_len;
-  document["floors"] = {{"majority", Json::object()}, {"count_regression", Json::object()}};
-  for (Split split : {Split::kValidation, Split::kTest}) {
-    document["floors"]["majority"][Name(split)] =
-        data::MajorityAccuracy(train, splits.at(split), classes);
-    document["floors"]["count_regression"][Name(split)] = regression.Accuracy(splits.at(split));
-  }
-  if (state.json) return PrintJson(document);
-  PrintTitle(state.data());
-  std::printf("%-42s %10s %7s\n", "accuracy in %", "validation", "test");
-  const auto row = [&](const char* text, const char* key) {
-    const Json& floor = document["floors"][key];
-    std::printf("%-42s %10.2f %7.2f\n", text, 100 * floor["validation"].get<double>(),
-                100 * floor["test"].get<double>());
-  };
-  row("most frequent class of train", "majority");
-  row("logistic regression on token counts", "count_regression");
 }
 
 void AddJob(CLI::App& parent, const char* name, const char* help, void (*job)(const DataState&)) {
@@ -201,11 +151,35 @@ void AddData(CLI::App& root) {
          CheckData);
   AddJob(*data, "describe", "sizes, lengths, labels, what was cut", DescribeData);
   AddJob(*data, "floors",
-         "accuracy of the most frequent class and of logistic regression on token counts", Floors);
+         "accuracy of the most frequent class and of logistic regression on token counts and, for "
+         "images, on their values",
+         Floors);
+  AddJob(*data, "ladder", "ListOps: accuracy of predictors that know only the top of the tree",
+         Ladder);
+  AddCacheJob(*data);
   AddMultiscale(*data);
 }
 
 const Subcommand kData("data", AddData);
 
 }  // namespace
+
+data::LoadedTask LoadAll(const DataConfig& config) {
+  return data::LoadTask(config, {Split::kTrain, Split::kValidation, Split::kTest});
+}
+
+Json DataHeader(const DataConfig& config) {
+  Json header = {{"task", config.task}, {"data", config.data}, {"data_seed", config.data_seed}};
+  if (config.task == "listops") header["preset"] = config.preset;
+  if (config.task == "cifar10") header["rgb"] = config.rgb;
+  return header;
+}
+
+void PrintDataTitle(const DataConfig& config) {
+  std::printf("%s: %s\n", config.task.c_str(),
+              config.data.empty()
+                  ? Concat("generated, preset ", config.preset, ", seed ", config.data_seed).c_str()
+                  : config.data.c_str());
+}
+
 }  // namespace hkt::cli

@@ -2,6 +2,7 @@
 // what it throws into an exit status and one line on stderr.
 
 #include <c10/util/Exception.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <exception>
@@ -12,6 +13,7 @@
 
 #include "cli/subcommand.h"
 #include "hkt/base/error.h"
+#include "hkt/base/status.h"
 #include "hkt/base/version.h"
 #include "hkt/train/system.h"
 
@@ -73,6 +75,7 @@ int Run(int argc, char** argv) {
   CLI::App app("Hierarchical Kernel Transformer: multi-scale attention, trained and compared.",
                "hkt");
   app.set_version_flag("--version", std::string("hkt ") + std::string(Version()));
+  ShowStatus(true);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   std::sort(Registry().begin(), Registry().end(),
@@ -115,6 +118,9 @@ Subcommand::Subcommand(const char* name, void (*add)(CLI::App& root)) {
 }  // namespace hkt::cli
 
 int main(int argc, char** argv) {
+  // Output into a pipe that nobody reads ends the process without a word, also where a parent had
+  // SIGPIPE ignored.
+  ::signal(SIGPIPE, SIG_DFL);
   const std::string_view command = argc > 1 ? argv[1] : "";
   if (command == "train" || command == "eval" || command == "predict" || command == "bench" ||
       command == "analyze")

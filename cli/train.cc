@@ -1,6 +1,7 @@
 // hkt train: parsing and printing; the job itself is hkt/train/jobs.h.
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/subcommand.h"
 #include "hkt/base/error.h"
+#include "hkt/base/status.h"
 #include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json.h"
@@ -65,35 +67,84 @@ void PrintStart(const train::TrainStart& start) {
               << " tokens";
   }
   std::cerr << std::endl;
+  if (start.config.train.overfit_batch) {
+    std::cerr << "overfit-batch: trains on these " << start.train_samples
+              << " sequences alone and evaluates on them, dropout " << start.config.model.dropout
+              << "; for debugging, it says nothing about other data" << std::endl;
+  }
   if (start.resumed && !start.finished) {
     std::cerr << "from step " << start.progress.step << " of " << start.config.train.steps
               << std::endl;
   }
 }
 
+// "block 0: 0.31 0.33 0.36" a block, the mean over the heads of every level.
+std::string Levels(const nlohmann::ordered_json& layers) {
+  std::string text;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    text += (i > 0 ? ", block " : "block ") + std::to_string(i) + ":";
+    for (const auto& mean : layers[i]["mean"]) {
+      char number[16];
+      std::snprintf(number, sizeof(number), " %.3f", mean.get<double>());
+      text += number;
+    }
+  }
+  return text;
+}
+
+void PrintPoint(const char* name, const train::TrainSummary& summary,
+                const train::ValidationPoint& point) {
+  std::cout << name
+            << (summary.start.config.train.overfit_batch ? " accuracy on the one batch "
+                                                         : " validation accuracy ")
+            << Percent(point.accuracy) << " at step " << point.step << ", loss " << point.loss;
+}
+
 void PrintEnd(const train::TrainSummary& summary) {
   const train::Progress& p = summary.progress;
   const io::RunFolder& folder = summary.start.folder;
-  if (summary.end != train::TrainEnd::kFinished) {
-    std::cout << (summary.end == train::TrainEnd::kTimeUp ? "time is up" : "stopped")
-              << " after step " << p.step << "; continue with: hkt train --resume --out "
-              << folder.root().string() << std::endl;
-    return;
-  }
+  const bool ended =
+      summary.end == train::TrainEnd::kFinished || summary.end == train::TrainEnd::kPatience;
   if (summary.start.finished) {
     std::cout << "this run is finished, there is nothing to do; for a longer one choose another "
-                 "--out and --steps\n";
+                 "--out and --steps"
+              << (summary.end == train::TrainEnd::kPatience ? ", or go on with a larger --patience"
+                                                            : "")
+              << "\n";
+  } else if (summary.end == train::TrainEnd::kPatience) {
+    std::cout << "stopped early after step " << p.step << " of " << summary.start.config.train.steps
+              << ": " << p.evaluations_since_best << " evaluations in a row were no better\n";
+  } else if (!ended) {
+    std::cout << (summary.end == train::TrainEnd::kTimeUp ? "time is up" : "stopped")
+              << " after step " << p.step << " of " << summary.start.config.train.steps << "\n";
   }
-  std::cout << "best validation accuracy " << Percent(p.best->accuracy) << " at step "
-            << p.best->step << ", loss " << p.best->loss << " (majority class "
-            << Percent(summary.majority_share) << ")\n";
+  if (p.best) {
+    PrintPoint("best", summary, *p.best);
+    std::cout << " (majority class " << Percent(summary.majority_share) << ")\n";
+  }
+  if (p.last && p.best && p.last->step != p.best->step) {
+    PrintPoint("last", summary, *p.last);
+    std::cout << "\n";
+  }
   if (p.skipped > 0) std::cout << p.skipped << " steps were skipped: loss or gradient not finite\n";
+  const double seconds = std::max(p.step_seconds, 1e-9);
   std::cout << p.step << " steps in " << train::FormatDuration(p.elapsed_seconds) << ", "
-            << train::FormatCount(static_cast<int64_t>(static_cast<double>(p.tokens) /
-                                                       std::max(p.step_seconds, 1e-9)))
-            << " tokens per second\n"
-            << "weights " << folder.model().string() << ", metrics " << folder.metrics().string()
-            << ", next: hkt eval " << folder.root().string() << std::endl;
+            << train::FormatCount(static_cast<int64_t>(static_cast<double>(p.tokens) / seconds))
+            << " tokens per second";
+  if (std::isfinite(p.multiply_adds)) {
+    char rate[32];
+    std::snprintf(rate, sizeof(rate), ", %.2f GFLOP/s",
+                  train::kFlopsPerMultiplyAdd * p.multiply_adds / seconds / 1e9);
+    std::cout << rate;
+  }
+  std::cout << ", peak memory " << (summary.peak_memory_bytes >> 20) << " MiB\n";
+  if (summary.fusion.contains("lambda"))
+    std::cout << "level weights (lambda) " << Levels(summary.fusion["lambda"]) << "\n";
+  if (summary.fusion.contains("gate"))
+    std::cout << "gates (beta; 1 is attention) " << Levels(summary.fusion["gate"]) << "\n";
+  if (p.best) std::cout << "weights " << folder.model().string() << ", ";
+  std::cout << "metrics " << folder.metrics().string() << ", "
+            << (ended ? "next: " : "continue with: ") << train::NextCommand(summary) << std::endl;
 }
 
 void PrintDryRun(const TrainFlags& flags) {
@@ -127,6 +178,7 @@ void PrintDryRun(const TrainFlags& flags) {
 }
 
 void Train(const TrainFlags& flags) {
+  if (flags.quiet) ShowStatus(false);
   std::optional<train::SignalGuard> signals;
   const auto style = train::ProgressPrinter::StyleFor(flags.quiet);
   const auto begin = [&](const train::TrainStart& start) {
@@ -157,6 +209,10 @@ void AddTrain(CLI::App& root) {
       ->type_name("DIR");
   app->add_flag("--resume", flags->request.resume,
                 "continue the run in --out, with the configuration stored there");
+  app->add_option("--from-step", flags->request.from_step,
+                  "with --resume: from the state after this step, kept by --keep-states; what came "
+                  "after it is removed")
+      ->type_name("N");
   app->add_flag("--dry-run", flags->dry_run,
                 "parameters, memory and seconds a step on random data; trains nothing");
   app->add_flag("--quiet", flags->quiet, "no progress, only the result and warnings");

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What takes longer than the tests: sanitizers over every folder that does not link LibTorch, and over a short training,
-# its resume, evaluation and prediction with the whole program; the Python package in a fresh environment.
+# its resume, evaluation and prediction with the whole program; fuzzing; the Python package in a fresh environment.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -23,6 +23,8 @@ small="--task listops --preset tiny --batch 8 --eval-every 0 --save-every 10"
 "$program" eval "$run/hkt" --split validation --json >/dev/null
 "$program" predict "$run/hkt" --text "[MAX 2 9 [MIN 4 7 ] 0 ]"
 "$program" data floors --task listops --preset tiny --json >/dev/null
+echo "check: event files as TensorBoard reads them" >&2
+sh scripts/check_tensorboard.sh "$PWD/$program"
 unset ASAN_OPTIONS
 
 echo "check: thread sanitizer over the kernels" >&2
@@ -38,6 +40,9 @@ cmake --install build/kernels-only --prefix "$run/prefix" >/dev/null
 cmake -S examples/kernels -B "$run/example" -DCMAKE_PREFIX_PATH="$run/prefix" >/dev/null
 cmake --build "$run/example" >/dev/null
 "$run/example/example" | grep "d_value"
+
+echo "check: fuzz targets, a minute each" >&2
+sh scripts/fuzz.sh 60
 
 sh scripts/check_wheel.sh
 echo "check: passed" >&2

@@ -3,6 +3,7 @@
 # TORCH_PYTHON nor the active environment has one. Quick when nothing is missing.
 #   scripts/setup.sh           for the program
 #   scripts/setup.sh --tests   for the tests as well
+#   scripts/setup.sh --check   for the tests and for what 'make check' adds, fuzzing with clang
 set -eu
 cd "$(dirname "$0")/.."
 torch_version=2.13.0
@@ -25,13 +26,19 @@ need_command python3 python3
 need_header CLI/CLI.hpp libcli11-dev
 need_header nlohmann/json.hpp nlohmann-json3-dev
 need_header archive.h libarchive-dev
+need_header zlib.h zlib1g-dev
 need_header xxhash.h libxxhash-dev
 need_header hwy/highway.h libhwy-dev
-if [ "${1:-}" = --tests ]; then
+if [ "${1:-}" = --tests ] || [ "${1:-}" = --check ]; then
   need_command git git
   need_header gtest/gtest.h libgtest-dev
   need_header gmock/gmock.h libgmock-dev
   need_header benchmark/benchmark.h libbenchmark-dev
+fi
+if [ "${1:-}" = --check ]; then
+  need_command clang++ clang
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++ -x c++ -fsanitize=fuzzer,address - -o /dev/null >/dev/null 2>&1 || missing="$missing libclang-rt-dev"
 fi
 have_torch=yes
 sh scripts/find_torch.sh >/dev/null 2>&1 || have_torch=no

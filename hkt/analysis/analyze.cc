@@ -1,5 +1,6 @@
 #include "hkt/analysis/analyze.h"
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,6 +27,13 @@ namespace hkt::analysis {
 namespace {
 
 constexpr int64_t kSequences = 64;  // for everything but the levels removed
+
+// A figure that does not exist is null, as it is in the file.
+void ClearNonFinite(Json& json) {
+  if (json.is_number_float() && !std::isfinite(json.get<double>())) json = nullptr;
+  if (!json.is_structured()) return;
+  for (Json& item : json) ClearNonFinite(item);
+}
 
 Json ShapeToJson(const AnalysisRun& run) {
   const ModelConfig& m = run.trained.config.model;
@@ -187,7 +195,7 @@ Json Analyze(const AnalyzeRequest& request, const AnalyzeProgress& progress) {
   Json json;
   json[io::kVersionKey] = std::string(Version());
   json.update(AnalyzeOne(run, name(request.run), request, progress));
-  json["published"] = PublishedFigures();
+  json["published"] = PublishedFigures(json);
   const auto beside = [&](const char* key, const AnalysisRun& which, const std::string& folder) {
     json[key] = AnalyzeOne(which, name(folder), request,
                            [&](const std::string& what, int64_t done, int64_t all) {
@@ -202,6 +210,7 @@ Json Analyze(const AnalyzeRequest& request, const AnalyzeProgress& progress) {
     json["example"]["exported"] = {{"folder", request.export_to}, {"files", files}};
     progress("matrices of the example", 1, 1);
   }
+  ClearNonFinite(json);
   return json;
 }
 

@@ -10,15 +10,15 @@ namespace hkt::analysis {
 
 // The job of `hkt analyze`; no torch in this header.
 struct AnalyzeRequest {
-  std::string run;
-  std::string compare;             // a second run; empty: none
+  std::string run = {};
+  std::string compare = {};        // a second run; empty: none
   bool initial = false;            // the same on the weights that the run began with
-  std::string data;                // empty: as the run was trained
-  std::string export_to;           // folder for the example's matrices in full; empty: none
+  std::string data = {};           // empty: as the run was trained
+  std::string export_to = {};      // folder for the example's matrices in full; empty: none
   int64_t examples = 1000;         // validation sequences for the levels removed
   int64_t pairs = 4096;            // of tokens, from each sequence
   bool attention_weights = false;  // pairs by the attention, for the error terms; else all alike
-  std::optional<int64_t> example;  // of the validation split; none: the first that is drawn
+  std::optional<int64_t> example = {};  // of the validation split; none: the first that is drawn
   int64_t threads = 0;
 };
 

@@ -42,7 +42,9 @@ at::Tensor DilatedStep(const LevelWeights& level, const at::Tensor& z, int64_t d
 AnalysisRun LoadAnalysisRun(const std::string& run, const std::string& data) {
   AnalysisRun result{train::LoadTrained(io::RunFolder(run), data), {}, {}, false};
   auto splits =
-      data::Load(result.trained.config.data, {data::Split::kTrain, data::Split::kValidation});
+      data::LoadTask(result.trained.config.data, {data::Split::kTrain, data::Split::kValidation},
+                     result.trained.task.classes)
+          .splits;
   result.validation = std::move(splits.at(data::Split::kValidation));
   result.train = std::move(splits.at(data::Split::kTrain));
   Check(!result.validation.tokens.empty(), "the validation split of ", run,

@@ -209,7 +209,7 @@ TEST(Capture, CellsAreNested) {
 
 class SmallModel : public ::testing::Test {
  protected:
-  SmallModel() : task_{"listops", 16, 40, {"a", "b", "c"}} {
+  SmallModel() : task_{"listops", 16, 1, 40, {"a", "b", "c"}} {
     config_.model.d_model = 8;
     config_.model.layers = 2;
     config_.model.d_ff = 12;

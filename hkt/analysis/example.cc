@@ -127,6 +127,7 @@ Json ExampleToJson(const AnalysisRun& run, const std::vector<Layer>& layers, int
       run.trained.model, dataset, std::vector<int64_t>{index},
       [&](const SequenceCapture& sequence) {
         data::Dataset alone;
+        alone.channels = dataset.channels;
         const int32_t label = dataset.labels[static_cast<size_t>(index)];
         alone.Add(dataset.sequence(index), label);
         const train::Evaluation evaluation = *train::Evaluate(run.trained.model, alone, 1);
@@ -137,8 +138,12 @@ Json ExampleToJson(const AnalysisRun& run, const std::vector<Layer>& layers, int
         json["predicted"] = classes.at(static_cast<size_t>(evaluation.predicted[0]));
         json["probability"] = evaluation.probability[0];
         json["tokens"] = Json::array();
-        for (const uint16_t id : dataset.sequence(index))
-          json["tokens"].push_back(data::TokenText(run.trained.task.name, id));
+        const auto values = dataset.sequence(index);
+        for (int64_t t = 0; t < sequence.length; ++t) {
+          json["tokens"].push_back(data::StepText(
+              run.trained.task.name, values.subspan(static_cast<size_t>(t * dataset.channels),
+                                                    static_cast<size_t>(dataset.channels))));
+        }
         json["tokens_per_row"] = BinSize(sequence.length);
         json["matrices"] = Json::array();
         for (size_t i = 0; i < layers.size(); ++i) {

@@ -72,10 +72,12 @@ std::vector<std::string> ExportExample(const AnalysisRun& run, const std::vector
       bytes += Bytes(layers[i], Pyramid(layers[i], sequence.inputs[i]).x);
     Check(bytes <= kMostBytes, "the matrices of a sequence of ", sequence.length, " tokens take ",
           bytes / kMostBytes, " GiB, more than 1; choose a shorter one with --example");
-    at::Tensor tokens = at::empty({sequence.length}, at::kLong);
+    const int64_t channels = run.validation.channels;
+    at::Tensor tokens = at::empty({sequence.length * channels}, at::kLong);
     const auto ids = run.validation.sequence(index);
     std::copy(ids.begin(), ids.end(), tokens.mutable_data_ptr<int64_t>());
-    tensors.emplace_back("tokens", tokens);
+    tensors.emplace_back("tokens",
+                         channels > 1 ? tokens.view({sequence.length, channels}) : tokens);
     for (size_t i = 0; i < layers.size(); ++i) {
       const Layer& layer = layers[i];
       const SequenceLevels levels = Pyramid(layer, sequence.inputs[i]);

@@ -120,7 +120,7 @@ class ExampleOfAModel : public ::testing::Test {
     Resolve(config);
     return config;
   }
-  static inline const data::TaskInfo kTask{"listops", 16, 40, {"a", "b", "c"}};
+  static inline const data::TaskInfo kTask{"listops", 16, 1, 40, {"a", "b", "c"}};
   AnalysisRun run_;
   std::filesystem::path folder_;
 };

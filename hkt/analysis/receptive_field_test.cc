@@ -102,9 +102,9 @@ TEST(ReceptiveField, IsExactlyTheStatedOne) {
       std::set<int64_t> seen;
       for (int64_t j = 0; j < kT; ++j) {
         at::Tensor changed = x.clone();
-        changed[j] += 1;
+        changed[j].add_(1);
         // A row shifted by one number moves no LayerNorm, but this one comes before a convolution.
-        changed[j][0] += 1;
+        changed[j][0].add_(1);
         const auto n = static_cast<size_t>(l);
         if (Distance(Pyramid(layer, changed).x[n][tau], base.x[n][tau]) > 0) seen.insert(j);
       }

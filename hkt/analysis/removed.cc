@@ -72,6 +72,7 @@ std::vector<std::vector<int64_t>> RemovedSets(int64_t levels) {
 Json LevelsRemoved(const AnalysisRun& run, int64_t examples,
                    const std::function<void(int64_t done, int64_t all)>& progress) {
   data::Dataset dataset;
+  dataset.channels = run.validation.channels;
   for (const int64_t index : ChooseExamples(run.validation, examples))
     dataset.Add(run.validation.sequence(index), run.validation.labels[static_cast<size_t>(index)]);
   const auto sets = RemovedSets(*run.trained.config.model.levels);

@@ -25,7 +25,7 @@ Config Small(int64_t levels, bool hybrid) {
   return config;
 }
 
-const data::TaskInfo kTask{"listops", 16, 40, {"a", "b", "c"}};
+const data::TaskInfo kTask{"listops", 16, 1, 40, {"a", "b", "c"}};
 
 // Large logits and gates of every size, so that no level is idle.
 train::Model RandomModel(const Config& config) {

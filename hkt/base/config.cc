@@ -55,6 +55,16 @@ void Resolve(Config& config) {
   Config::Visit(config, check);
   std::vector<std::string>& problems = check.problems();
 
+  const bool images = config.data.task == "cifar10";
+  const auto images_only = [&](const char* name, bool value) {
+    if (value && !images) {
+      problems.push_back(Concat(name, " is true, but task ", config.data.task,
+                                " has no images; use task cifar10"));
+    }
+  };
+  images_only("rgb", config.data.rgb);
+  images_only("augment", config.train.augment);
+
   ModelConfig& m = config.model;
   const bool one_level = m.model.rfind("mha", 0) == 0;
   const bool gates = m.model == "hkt" || m.model == "mha-conv";
@@ -81,6 +91,13 @@ void Resolve(Config& config) {
           Concat("rotary needs an even head width; d_model / heads = ", m.d_model / m.heads));
     }
     const TrainConfig& t = config.train;
+    if (t.overfit_batch && t.augment) {
+      problems.push_back("overfit_batch trains on one batch as it is; leave augment out");
+    }
+    if (t.patience > 0 && t.eval_every == 0) {
+      problems.push_back(
+          Concat("patience is ", t.patience, ", which counts evaluations; set eval_every above 0"));
+    }
     if (t.batch * t.accumulate > kMaxStepSamples) {
       problems.push_back(Concat("batch * accumulate is ", t.batch * t.accumulate,
                                 " sequences a step, must be at most ", kMaxStepSamples));

@@ -23,6 +23,7 @@ struct Limits {
 
 constexpr int64_t kMaxBatch = 1 << 16;
 constexpr int64_t kMaxStepSamples = 1 << 20;  // batch times accumulate
+constexpr double kMaxEma = 0.999999;          // at 1 the average would stay at the start
 
 constexpr Limits AtLeast(double min) { return {.min = min}; }
 constexpr Limits Above(double min) { return {.min = min, .above_min = true}; }
@@ -35,20 +36,24 @@ struct DataConfig {
   std::string preset = "short";
   std::optional<int64_t> seq_len;
   int64_t data_seed = 1;
+  bool rgb = false;
 
   template <class Self, class Visitor>
   static void Visit(Self& c, Visitor&& v) {
-    v("task", c.task, "what to learn", OneOf("listops|imdb"));
+    v("task", c.task, "what to learn", OneOf("listops|cifar10|imdb|text"));
     v("data", c.data,
-      "archive or folder of the data; ListOps: a folder made by 'hkt data make' (none: generated "
-      "in memory)",
+      "archive or folder of the data; text: a file or a folder of files; ListOps: a folder made by "
+      "'hkt data make' (none: generated in memory)",
       Limits{});
     v("preset", c.preset, "ListOps generator: tiny (16-96 tokens), short (30-512), lra (501-1999)",
       OneOf("tiny|short|lra"));
     v("seq_len", c.seq_len,
       "longest sequence in tokens; longer ones are cut and counted (default: as the task says)",
       Between(1, 1 << 20));
-    v("data_seed", c.data_seed, "seed of generated data and of the validation split", AtLeast(0));
+    v("data_seed", c.data_seed, "seed of generated data and of the splits that are drawn",
+      AtLeast(0));
+    v("rgb", c.rgb, "cifar10: three channels a step through a linear map instead of grey tokens",
+      Limits{});
   }
 };
 
@@ -113,10 +118,16 @@ struct TrainConfig {
   std::string schedule = "cosine";
   double clip = 1.0;
   int64_t seed = 1;
+  bool augment = false;
   int64_t eval_every = 200;
   int64_t save_every = 200;
   int64_t log_every = 20;
   double max_time = 0;
+  int64_t patience = 0;
+  int64_t keep_states = 1;
+  double ema = 0;
+  bool overfit_batch = false;
+  bool tensorboard = true;
   int64_t threads = 0;
 
   template <class Self, class Visitor>
@@ -136,12 +147,27 @@ struct TrainConfig {
       OneOf("cosine|linear|rsqrt|constant"));
     v("clip", c.clip, "largest global gradient norm; 0: no clipping", AtLeast(0));
     v("seed", c.seed, "seed of weights, order and dropout", AtLeast(0));
+    v("augment", c.augment,
+      "cifar10: training images are shifted by up to 4 pixels and flipped at random", Limits{});
     v("eval_every", c.eval_every,
       "steps between evaluations on the validation split; 0: only at the end", AtLeast(0));
     v("save_every", c.save_every, "steps between saves of the state; 0: only at the end",
       AtLeast(0));
     v("log_every", c.log_every, "steps between lines in metrics.jsonl; 0: none", AtLeast(0));
     v("max_time", c.max_time, "seconds after which to save and leave; 0: no limit", AtLeast(0));
+    v("patience", c.patience,
+      "evaluations in a row without a better one after which to end; 0: train all steps",
+      AtLeast(0));
+    v("keep_states", c.keep_states,
+      "saved states to keep: state.safetensors and the ones before it, state-<step>.safetensors",
+      Between(1, 10000));
+    v("ema", c.ema,
+      "decay of the moving average of the weights that is evaluated and kept; 0: the weights "
+      "themselves",
+      Between(0, kMaxEma));
+    v("overfit_batch", c.overfit_batch,
+      "for debugging: train on the first step's sequences alone, and evaluate on them", Limits{});
+    v("tensorboard", c.tensorboard, "event files for TensorBoard in the run folder", Limits{});
     v("threads", c.threads, "threads; 0: PyTorch's own choice", Between(0, 4096));
   }
 };

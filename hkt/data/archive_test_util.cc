@@ -67,4 +67,33 @@ std::vector<Member> SmallImdb(int each) {
   return members;
 }
 
+std::string Cifar10Record(int label, int key) {
+  std::string record(1, static_cast<char>(label));
+  for (int c = 0; c < 3; ++c) {
+    for (int i = 0; i < 1024; ++i) record += static_cast<char>((7 * i + 31 * c + key) % 256);
+  }
+  return record;
+}
+
+std::vector<Member> SmallCifar10(int each) {
+  std::vector<Member> members = {{"cifar-10-batches-bin/", "", Member::kFolder},
+                                 {"cifar-10-batches-bin/readme.html", "read me"}};
+  std::string names;
+  for (const char* name :
+       {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}) {
+    names += Concat(name, "\n");
+  }
+  members.push_back({"cifar-10-batches-bin/batches.meta.txt", names + "\n"});
+  int key = 0;
+  for (const char* file : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
+                           "data_batch_5", "test_batch"}) {
+    std::string bytes;
+    for (int i = 0; i < 10 * each; ++i) bytes += Cifar10Record(i % 10, key++);
+    members.push_back({Concat("cifar-10-batches-bin/", file, ".bin"), bytes});
+  }
+  Random random({2});
+  random.Shuffle(members);
+  return members;
+}
+
 }  // namespace hkt::data

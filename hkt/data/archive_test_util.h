@@ -21,4 +21,10 @@ void WriteArchive(const std::string& path, const std::vector<Member>& members,
 // The review train/pos/ID_9.txt holds "train pos ID".
 std::vector<Member> SmallImdb(int each);
 
+// Small CIFAR-10 in the authors' layout: `each` records a class and batch, members in no order.
+std::vector<Member> SmallCifar10(int each);
+
+// One record: the label, then the planes, pixel i of channel c = (7 * i + 31 * c + key) % 256.
+std::string Cifar10Record(int label, int key);
+
 }  // namespace hkt::data

@@ -77,6 +77,28 @@ TEST(FloorsTest, TheSameEveryTime) {
   EXPECT_EQ(a.Probabilities(train.sequence(0)), b.Probabilities(train.sequence(0)));
 }
 
+// Values at two positions decide; counts of tokens do not.
+TEST(FloorsTest, ValuesAtPositionsAreLearnt) {
+  Random random({7});
+  Dataset train, test;
+  for (Dataset* dataset : {&train, &test}) {
+    for (int i = 0; i < 1500; ++i) {
+      std::vector<uint16_t> values(40);
+      for (uint16_t& value : values) value = static_cast<uint16_t>(random.Below(256));
+      dataset->Add(values, values[3] > values[30] ? (values[20] > 128 ? 2 : 1) : 0);
+    }
+  }
+  const ValueRegression regression(train, 3);
+  EXPECT_GT(regression.Accuracy(test), 0.9);
+  EXPECT_EQ(regression.Accuracy(test), ValueRegression(train, 3).Accuracy(test));
+  EXPECT_LE(regression.iterations(), ValueRegression::kIterations);
+  EXPECT_EQ(ValueRegression(train, 3, 2).iterations(), 2);
+  train.Add(std::vector<uint16_t>{1, 2}, 0);
+  EXPECT_THROW(ValueRegression(train, 3), Error) << "another length";
+  EXPECT_THROW(regression.Predict(std::vector<uint16_t>{1, 2}), Error);
+  EXPECT_THROW(ValueRegression(Dataset{}, 3), Error);
+}
+
 TEST(FloorsTest, NothingToLearnFromIsTheMajority) {
   Dataset train;
   for (int32_t label : {1, 1, 0}) train.Add({}, label);

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "hkt/base/error.h"
-#include "hkt/base/random.h"
 #include "hkt/data/archive.h"
-#include "hkt/data/streams.h"
+#include "hkt/data/bytes.h"
+#include "hkt/data/stratify.h"
 
 namespace hkt::data::imdb {
 namespace {
@@ -62,7 +62,7 @@ class Collector {
 
   void Take(const std::string& path, const std::string& bytes) {
     Review review{path, *LabelOf(path), {}, false};
-    review.ids = Encode(bytes, seq_len_, &review.truncated);
+    review.ids = EncodeBytes(bytes, seq_len_, &review.truncated);
     reviews_.push_back(std::move(review));
   }
 
@@ -169,33 +169,26 @@ void Add(Dataset& dataset, const Review& review) {
 }
 
 // For every review of train whether it goes to validation: a tenth of each label, at least one.
-std::vector<bool> DrawValidation(const std::vector<Review>& train, uint64_t data_seed,
-                                 const std::string& source) {
-  std::vector<bool> validation(train.size(), false);
+std::vector<uint8_t> DrawValidation(const std::vector<Review>& train, uint64_t data_seed,
+                                    const std::string& source) {
+  std::vector<int32_t> labels;
+  for (const Review& review : train) labels.push_back(review.label);
   for (int32_t label = 0; label < static_cast<int32_t>(kLabels.size()); ++label) {
-    std::vector<size_t> members;
-    for (size_t i = 0; i < train.size(); ++i) {
-      if (train[i].label == label) members.push_back(i);
-    }
-    Check(members.size() >= 2, source, ": one review under train/", kLabels[label],
-          ", at least 2 are needed: one goes to validation");
-    Random random({data_seed, kValidationStream, static_cast<uint64_t>(label)});
-    random.Shuffle(members);
-    members.resize(std::max<size_t>(1, members.size() / 10));
-    for (size_t i : members) validation[i] = true;
+    Check(std::count(labels.begin(), labels.end(), label) >= 2, source, ": one review under train/",
+          kLabels[label], ", at least 2 are needed: one goes to validation");
   }
-  return validation;
+  return DealTenths(labels, static_cast<int64_t>(kLabels.size()), data_seed, kValidationStream);
 }
 
 }  // namespace
 
-std::vector<uint16_t> Encode(std::string_view text, int64_t seq_len, bool* truncated) {
-  const size_t kept = std::min(text.size(), static_cast<size_t>(seq_len));
-  if (truncated != nullptr) *truncated = kept < text.size();
-  std::vector<uint16_t> ids(kept);
-  for (size_t i = 0; i < kept; ++i)
-    ids[i] = static_cast<uint16_t>(static_cast<unsigned char>(text[i]) + 1);
-  return ids;
+std::vector<fs::path> Folders(const std::string& folder, Split split) {
+  const fs::path part = FindRoot(folder) / (split == Split::kTest ? "test" : "train");
+  std::vector<fs::path> folders;
+  for (std::string_view label : kLabels) {
+    if (fs::is_directory(part / label)) folders.push_back(part / label);
+  }
+  return folders;
 }
 
 std::map<Split, Dataset> Read(const std::string& path, int64_t seq_len, uint64_t data_seed,
@@ -218,7 +211,7 @@ std::map<Split, Dataset> Read(const std::string& path, int64_t seq_len, uint64_t
   }
   if (train) {
     const std::vector<Review> reviews = collector.Sorted("train");
-    const std::vector<bool> validation = DrawValidation(reviews, data_seed, path);
+    const std::vector<uint8_t> validation = DrawValidation(reviews, data_seed, path);
     for (size_t i = 0; i < reviews.size(); ++i) {
       const auto wanted = result.find(validation[i] ? Split::kValidation : Split::kTrain);
       if (wanted != result.end()) Add(wanted->second, reviews[i]);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -18,11 +19,7 @@
 
 namespace hkt::data::imdb {
 
-inline constexpr int64_t kVocabulary = 257;
 inline constexpr int64_t kSeqLen = 1024;  // by default
-
-// The first seq_len bytes; *truncated (may be null) says whether there were more.
-std::vector<uint16_t> Encode(std::string_view text, int64_t seq_len, bool* truncated);
 
 // In order of path, whatever the order in the archive. Validation is a tenth of train, of each
 // label, drawn by data_seed; of test not one byte is kept unless it is asked for. Error that names
@@ -30,5 +27,8 @@ std::vector<uint16_t> Encode(std::string_view text, int64_t seq_len, bool* trunc
 // folder that is not called ID_RATING.txt, a review that is there twice.
 std::map<Split, Dataset> Read(const std::string& path, int64_t seq_len, uint64_t data_seed,
                               const std::set<Split>& splits);
+
+// The folders of the unpacked data that a split comes from, for the cache.
+std::vector<std::filesystem::path> Folders(const std::string& folder, Split split);
 
 }  // namespace hkt::data::imdb

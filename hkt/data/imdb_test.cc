@@ -70,19 +70,6 @@ class ImdbTest : public testing::Test {
   std::string archive_;
 };
 
-TEST(ImdbEncodeTest, BytesPlusOne) {
-  bool truncated = true;
-  // <br />, an accent in UTF-8, CR LF, the bytes 0 and 255: nothing is cleaned away.
-  EXPECT_THAT(Encode(std::string("<br />\xc3\xa9\r\n\0\xff", 12), 1024, &truncated),
-              ElementsAre(61, 99, 115, 33, 48, 63, 196, 170, 14, 11, 1, 256));
-  EXPECT_FALSE(truncated);
-  EXPECT_THAT(Encode("abc", 3, &truncated), ElementsAre(98, 99, 100));
-  EXPECT_FALSE(truncated) << "exactly seq_len";
-  EXPECT_THAT(Encode("abc", 2, &truncated), ElementsAre(98, 99));
-  EXPECT_TRUE(truncated);
-  EXPECT_TRUE(Encode("", 2, nullptr).empty());
-}
-
 TEST_F(ImdbTest, ArchiveInOrderOfPathWithItsOwnValidation) {
   Write(SmallImdb(20));
   const auto splits = Read(archive_, 1024, 1, kAll);

@@ -63,4 +63,8 @@ std::string_view RootOperator(Tokens tokens);
 std::map<Split, Dataset> Generate(const Preset& preset, uint64_t seed,
                                   const std::set<Split>& splits);
 
+// Values of `count` subtrees that the generator draws at this depth (the root has 1) and whose top
+// is an operator. Error for a depth at which there are none.
+std::vector<int32_t> OperatorValues(const Preset& preset, int depth, int64_t count, uint64_t seed);
+
 }  // namespace hkt::data::listops

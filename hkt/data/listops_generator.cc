@@ -43,8 +43,7 @@ constexpr std::array<Preset, 3> kPresets = {{
 // Draws trees, writing their tokens and computing their values on the way.
 class Generator {
  public:
-  Generator(const Preset& preset, uint64_t seed)
-      : preset_(preset), random_({seed, kListOpsStream}) {}
+  Generator(const Preset& preset, Random random) : preset_(preset), random_(std::move(random)) {}
 
   // The next expression of allowed length. The tokens are valid until the next call.
   std::pair<Tokens, int32_t> Next() {
@@ -53,6 +52,16 @@ class Generator {
       const int32_t value = Node(1);
       const int64_t length = static_cast<int64_t>(tokens_.size());
       if (length >= preset_.min_tokens && length <= preset_.max_tokens) return {tokens_, value};
+    }
+  }
+
+  // The value of the next operator at `depth` with all that is below it.
+  int32_t NextOperator(int depth) {
+    for (;;) {
+      tokens_.clear();
+      const int32_t value = Node(depth);
+      const int64_t length = static_cast<int64_t>(tokens_.size());
+      if (length > 1 && length <= preset_.max_tokens) return value;
     }
   }
 
@@ -101,11 +110,21 @@ const Preset& FindPreset(std::string_view name) {
   return *found;
 }
 
+std::vector<int32_t> OperatorValues(const Preset& preset, int depth, int64_t count, uint64_t seed) {
+  Check(depth >= 1 && depth < preset.max_depth, "preset ", preset.name,
+        " has operators at the depths 1 ... ", preset.max_depth - 1, ", not at ", depth);
+  Generator generator(preset, Random({seed, kLadderStream, static_cast<uint64_t>(depth)}));
+  std::vector<int32_t> values;
+  while (static_cast<int64_t>(values.size()) < count)
+    values.push_back(generator.NextOperator(depth));
+  return values;
+}
+
 std::map<Split, Dataset> Generate(const Preset& preset, uint64_t seed,
                                   const std::set<Split>& splits) {
   std::map<Split, Dataset> result;
   std::unordered_set<uint64_t> seen;
-  Generator generator(preset, seed);
+  Generator generator(preset, Random({seed, kListOpsStream}));
   // One stream for all splits, the small ones first: whoever wants the training split draws the
   // others too, so that it is disjoint from them, and that costs next to nothing; whoever wants the
   // test split alone stops after it.

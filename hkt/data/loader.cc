@@ -99,6 +99,7 @@ Batch Gather(const Dataset& dataset, std::span<const int64_t> indices) {
   CheckConsistent(dataset);
   Batch batch;
   batch.B = static_cast<int64_t>(indices.size());
+  batch.channels = dataset.channels;
   batch.indices.assign(indices.begin(), indices.end());
   for (int64_t i : indices) {
     Check(i >= 0 && i < dataset.size(), "sequence ", i, " of a data set of ", dataset.size());
@@ -106,18 +107,23 @@ Batch Gather(const Dataset& dataset, std::span<const int64_t> indices) {
     batch.labels.push_back(dataset.labels[i]);
     batch.T = std::max(batch.T, dataset.length(i));
   }
-  batch.ids.assign(static_cast<size_t>(batch.B * batch.T), 0);
+  const int64_t row = batch.T * batch.channels;
+  batch.ids.assign(static_cast<size_t>(batch.B * row), 0);
   for (int64_t b = 0; b < batch.B; ++b) {
     const std::span<const uint16_t> sequence = dataset.sequence(indices[b]);
-    std::copy(sequence.begin(), sequence.end(), batch.ids.begin() + b * batch.T);
+    std::copy(sequence.begin(), sequence.end(), batch.ids.begin() + b * row);
   }
   return batch;
 }
 
 class TrainLoader::Impl {
  public:
-  Impl(const Dataset& dataset, int64_t batch, uint64_t seed, Position start)
-      : dataset_(dataset), batch_(batch), seed_(seed), position_(start) {
+  Impl(const Dataset& dataset, int64_t batch, uint64_t seed, Position start, Change change)
+      : dataset_(dataset),
+        batch_(batch),
+        seed_(seed),
+        change_(std::move(change)),
+        position_(start) {
     Check(dataset.size() > 0, "the training split is empty");
     Check(batch >= 1, "batch is ", batch, ", must be at least 1");
     const int64_t batches = BatchesAnEpoch(dataset, batch);
@@ -161,6 +167,7 @@ class TrainLoader::Impl {
         for (size_t i = epoch == from.epoch ? static_cast<size_t>(from.batch) : 0; i < plan.size();
              ++i) {
           Batch batch = Gather(dataset_, plan[i]);
+          if (change_) change_(batch, epoch);
           std::unique_lock lock(mutex_);
           changed_.wait(lock, [&] { return ready_.size() < kAhead || stop_; });
           if (stop_) return;
@@ -178,6 +185,7 @@ class TrainLoader::Impl {
   const Dataset& dataset_;
   const int64_t batch_;
   const uint64_t seed_;
+  const Change change_;
   Position position_;  // of the consumer
   std::mutex mutex_;   // of the following three
   std::deque<Batch> ready_;
@@ -187,8 +195,9 @@ class TrainLoader::Impl {
   std::thread thread_;
 };
 
-TrainLoader::TrainLoader(const Dataset& dataset, int64_t batch, uint64_t seed, Position start)
-    : impl_(std::make_unique<Impl>(dataset, batch, seed, start)) {}
+TrainLoader::TrainLoader(const Dataset& dataset, int64_t batch, uint64_t seed, Position start,
+                         Change change)
+    : impl_(std::make_unique<Impl>(dataset, batch, seed, start, std::move(change))) {}
 TrainLoader::~TrainLoader() = default;
 Batch TrainLoader::Next() { return impl_->Next(); }
 Position TrainLoader::position() const { return impl_->position(); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -13,7 +14,8 @@ namespace hkt::data {
 // positions are valid.
 struct Batch {
   int64_t B = 0, T = 0;          // T = 0 where every sequence is empty
-  std::vector<int64_t> ids;      // [B, T]
+  int64_t channels = 1;          // as the Dataset
+  std::vector<int64_t> ids;      // [B, T], or [B, T, channels] values of several channels
   std::vector<int64_t> lengths;  // [B], 0 ... T
   std::vector<int64_t> labels;   // [B]
   std::vector<int64_t> indices;  // [B], positions in the Dataset
@@ -42,8 +44,12 @@ Batch Gather(const Dataset& dataset, std::span<const int64_t> indices);
 // loader and stay as it is. Not to be called from several threads at once.
 class TrainLoader {
  public:
-  // Error for an empty data set, a batch below 1, or a position that these data do not have.
-  TrainLoader(const Dataset& dataset, int64_t batch, uint64_t seed, Position start);
+  // `change`, where given, is called with every batch and its epoch before it is handed out
+  // (augmentation); it must be a pure function of them. Error for an empty data set, a batch below
+  // 1, or a position that these data do not have.
+  using Change = std::function<void(Batch& batch, int64_t epoch)>;
+  TrainLoader(const Dataset& dataset, int64_t batch, uint64_t seed, Position start,
+              Change change = {});
   ~TrainLoader();
   TrainLoader(const TrainLoader&) = delete;
   TrainLoader& operator=(const TrainLoader&) = delete;

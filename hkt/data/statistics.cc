@@ -30,7 +30,8 @@ LengthSummary SummariseLengths(const Dataset& dataset) {
   summary.q75 = lengths[3 * (n - 1) / 4];
   summary.max = lengths.back();
   summary.empty = std::upper_bound(lengths.begin(), lengths.end(), 0) - lengths.begin();
-  summary.mean = static_cast<double>(dataset.tokens.size()) / static_cast<double>(n);
+  summary.mean =
+      static_cast<double>(dataset.tokens.size()) / static_cast<double>(n * dataset.channels);
   return summary;
 }
 

@@ -11,8 +11,8 @@
 
 namespace hkt::data {
 
-// Tokens a sequence, after cutting; a quantile q is the length of the sequence at position floor(q
-// (n - 1)) by length.
+// Steps (tokens) a sequence, after cutting; a quantile q is the length of the sequence at position
+// floor(q (n - 1)) by length.
 struct LengthSummary {
   int64_t min = 0, q25 = 0, median = 0, q75 = 0, max = 0;
   double mean = 0;

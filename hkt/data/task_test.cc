@@ -32,6 +32,47 @@ TEST(TaskTest, DescribeNeedsNoData) {
   EXPECT_EQ(Describe(Imdb()).vocabulary, 257);
   EXPECT_EQ(Describe(Imdb()).seq_len, 1024);
   EXPECT_THAT(Describe(Imdb()).classes, ElementsAre("neg", "pos"));
+  DataConfig config;
+  config.task = "cifar10";
+  EXPECT_EQ(Describe(config).vocabulary, 257);
+  EXPECT_EQ(Describe(config).channels, 1);
+  config.rgb = true;
+  EXPECT_EQ(Describe(config).channels, 3);
+  EXPECT_EQ(Describe(config).seq_len, 1024);
+  EXPECT_EQ(Describe(config).classes.size(), 10u);
+  config.rgb = false;
+  config.task = "text";
+  EXPECT_EQ(Describe(config).vocabulary, 257);
+  EXPECT_EQ(Describe(config).seq_len, 1024);
+  EXPECT_TRUE(Describe(config).classes.empty()) << "its data decide";
+}
+
+TEST(TaskTest, WhatATaskDoesNotHave) {
+  DataConfig config;
+  config.task = "cifar10";
+  config.seq_len = 512;
+  EXPECT_THROW(Describe(config), UsageError);
+  config.seq_len = 1024;
+  EXPECT_EQ(Describe(config).seq_len, 1024);
+  EXPECT_THROW(Load(config, {Split::kTrain}), UsageError) << "no --data";
+  EXPECT_THROW(Encode(config, "text", nullptr), Error);
+  config.task = "imdb";
+  config.rgb = true;
+  EXPECT_THROW(Describe(config), UsageError);
+  Config whole;
+  whole.train.augment = true;
+  EXPECT_THROW(Resolve(whole), UsageError);
+  whole.data.task = "cifar10";
+  EXPECT_NO_THROW(Resolve(whole));
+}
+
+TEST(TaskTest, EncodeImagesDoesWhatLoadDoes) {
+  DataConfig config;
+  EXPECT_THROW(EncodeImages(config, std::string(3072, 'x'), "x"), Error);
+  config.task = "cifar10";
+  EXPECT_EQ(EncodeImages(config, std::string(3072, '\0'), "x").sequence(0)[5], 1);
+  config.rgb = true;
+  EXPECT_EQ(EncodeImages(config, std::string(3072, '\0'), "x").channels, 3);
 }
 
 TEST(TaskTest, UnknownNamesAreUsageErrors) {

@@ -16,7 +16,7 @@
 namespace hkt::data {
 
 struct TensorBatch {
-  at::Tensor ids;                     // int64 [B, T]
+  at::Tensor ids;                     // int64 [B, T], or [B, T, channels] of several channels
   at::Tensor labels;                  // int64 [B]
   std::optional<at::Tensor> lengths;  // int64 [B]; absent when nothing is padded
   std::vector<int64_t> indices;       // positions in the Dataset
@@ -33,7 +33,8 @@ inline TensorBatch ToTensors(Batch&& batch) {
   bool padded = false;
   for (int64_t length : batch.lengths) padded |= length < batch.T;
   TensorBatch result;
-  result.ids = wrap(std::move(batch.ids), {batch.B, batch.T});
+  result.ids = batch.channels == 1 ? wrap(std::move(batch.ids), {batch.B, batch.T})
+                                   : wrap(std::move(batch.ids), {batch.B, batch.T, batch.channels});
   result.labels = wrap(std::move(batch.labels), {batch.B});
   if (padded) result.lengths = wrap(std::move(batch.lengths), {batch.B});
   result.indices = std::move(batch.indices);

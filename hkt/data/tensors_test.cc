@@ -32,6 +32,18 @@ TEST(TensorsTest, NothingPaddedNoLengths) {
   EXPECT_FALSE(ToTensors(Gather(ThreeSequences(), indices)).lengths.has_value());
 }
 
+TEST(TensorsTest, ChannelsAreTheLastDimension) {
+  Dataset dataset;
+  dataset.channels = 3;
+  dataset.Add(std::vector<uint16_t>{1, 2, 3, 4, 5, 6}, 0);
+  dataset.Add(std::vector<uint16_t>{7, 8, 9}, 1);
+  const std::vector<int64_t> indices = {1, 0};
+  const TensorBatch batch = ToTensors(Gather(dataset, indices));
+  EXPECT_TRUE(at::equal(
+      batch.ids, at::tensor({7, 8, 9, 0, 0, 0, 1, 2, 3, 4, 5, 6}, at::kLong).reshape({2, 2, 3})));
+  EXPECT_TRUE(at::equal(*batch.lengths, at::tensor({1, 2}, at::kLong)));
+}
+
 TEST(TensorsTest, OnlyEmptySequences) {
   const std::vector<int64_t> indices = {1};
   const TensorBatch batch = ToTensors(Gather(ThreeSequences(), indices));

@@ -37,6 +37,29 @@ std::string Xxh3Stream::Hex() const {
   return text.data();
 }
 
+namespace {
+
+// The remainder of every byte by the reflected polynomial 0x1EDC6F41.
+constexpr std::array<uint32_t, 256> kCrcTable = [] {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < table.size(); ++byte) {
+    uint32_t remainder = byte;
+    for (int bit = 0; bit < 8; ++bit)
+      remainder = (remainder >> 1) ^ ((remainder & 1) != 0 ? 0x82F63B78u : 0u);
+    table[byte] = remainder;
+  }
+  return table;
+}();
+
+}  // namespace
+
+uint32_t Crc32c(std::string_view bytes) {
+  uint32_t crc = ~0u;
+  for (const char byte : bytes)
+    crc = (crc >> 8) ^ kCrcTable[(crc ^ static_cast<unsigned char>(byte)) & 0xFF];
+  return ~crc;
+}
+
 std::string Xxh3(std::span<const std::byte> bytes) {
   Xxh3Stream stream;
   stream.Update(bytes);

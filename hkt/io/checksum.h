@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,5 +26,8 @@ class Xxh3Stream {
 };
 
 std::string Xxh3(std::span<const std::byte> bytes);
+
+// CRC-32C (Castagnoli, RFC 3720), the checksum of TFRecord files.
+uint32_t Crc32c(std::string_view bytes);
 
 }  // namespace hkt::io

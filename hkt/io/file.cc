@@ -129,6 +129,35 @@ void WriteFileAtomically(const std::filesystem::path& path, std::string_view con
   file.Commit();
 }
 
+void AppendToFile(const std::filesystem::path& path, std::string_view bytes) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (file.get() < 0) throw Error(SystemMessage("write", path, errno));
+  struct stat before;
+  const bool known = ::fstat(file.get(), &before) == 0;
+  ssize_t written = 0;
+  do {
+    written = ::write(file.get(), bytes.data(), bytes.size());
+  } while (written < 0 && errno == EINTR);
+  const int error = written < 0 ? errno : ENOSPC;  // a short write: the disk is full
+  if (written == static_cast<ssize_t>(bytes.size())) return;
+  if (written > 0 && known && ::ftruncate(file.get(), before.st_size) != 0) {
+    // Nothing more can be done; readers leave a cut end out.
+  }
+  throw Error(SystemMessage("write", path, error));
+}
+
+void LinkOrCopy(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::error_code error;
+  std::filesystem::remove(to, error);
+  std::filesystem::create_hard_link(from, to, error);
+  if (error) WriteFileAtomically(to, ReadFile(from));
+}
+
+void CheckWritable(const std::filesystem::path& folder) {
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw Error(SystemMessage("write into the folder", folder, errno));
+}
+
 void RemoveStaleTemporaries(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {

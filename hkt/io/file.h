@@ -38,6 +38,17 @@ class AtomicFile {
 
 void WriteFileAtomically(const std::filesystem::path& path, std::string_view content);
 
+// Appends the bytes in one write and creates the file where there is none; a write that fails
+// half-way is taken back.
+void AppendToFile(const std::filesystem::path& path, std::string_view bytes);
+
+// Gives the file `from` a second name in the same folder: a hard link where the file system has
+// them, else a copy. What was under that name is replaced.
+void LinkOrCopy(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// Throws Error unless this process may create files in the folder.
+void CheckWritable(const std::filesystem::path& folder);
+
 // Temporary files of AtomicFile that a killed process left in `folder`. Only for a caller who knows
 // that nobody else writes there.
 void RemoveStaleTemporaries(const std::filesystem::path& folder);

@@ -175,6 +175,8 @@ TEST(JsonTest, RefusesWhatIsNotOneDocument) {
               ThrowsMessage<Error>("file: the key 'a' stands there twice"));
   EXPECT_THAT([] { ParseJson<Json>("{\"a\": ", "file"); },
               ThrowsMessage<Error>(AllOf(HasSubstr("file: not valid JSON"), HasSubstr("line 1"))));
+  EXPECT_THAT([] { ParseJson<Json>(std::string("{}\0}", 4), "file"); },
+              ThrowsMessage<Error>("file: not valid JSON: it has a NUL byte"));
   EXPECT_THAT([] { ParseJson<Json>(std::string(100'000, '['), "file"); },
               ThrowsMessage<Error>(HasSubstr("nested deeper")));
 }

@@ -15,6 +15,8 @@ namespace hkt::io {
 // mistakes.
 template <class Json>
 Json ParseJson(std::string_view text, const std::string& what, int max_depth = 64) {
+  // The parser takes a NUL for the end, and would not look at what comes behind it.
+  if (text.find('\0') != std::string_view::npos) Fail(what, ": not valid JSON: it has a NUL byte");
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   const auto check = [&](int depth, typename Json::parse_event_t event, Json& parsed) {
     if (depth > max_depth) Fail(what, ": nested deeper than ", max_depth);

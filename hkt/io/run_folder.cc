@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -17,6 +18,8 @@
 
 namespace hkt::io {
 namespace {
+
+constexpr std::string_view kKeptPrefix = "state-", kKeptSuffix = ".safetensors";
 
 std::optional<std::array<int, 3>> ParseVersion(std::string_view text) {
   std::array<int, 3> parts{};
@@ -47,6 +50,25 @@ bool RunFolder::HoldsRun() const {
     if (std::filesystem::exists(file, ignored)) return true;
   }
   return false;
+}
+
+std::filesystem::path RunFolder::state_after(int64_t step) const {
+  return root_ / Concat(kKeptPrefix, step, kKeptSuffix);
+}
+
+std::vector<int64_t> RunFolder::kept_states() const {
+  std::vector<int64_t> steps;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(root_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kKeptPrefix) || !name.ends_with(kKeptSuffix)) continue;
+    const char* const end = name.data() + name.size() - kKeptSuffix.size();
+    int64_t step = 0;
+    const auto [next, error] = std::from_chars(name.data() + kKeptPrefix.size(), end, step);
+    if (error == std::errc() && next == end && step >= 0) steps.push_back(step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
 }
 
 Config RunFolder::ReadConfig() const {

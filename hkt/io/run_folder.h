@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hkt/base/config.h"
 
@@ -20,6 +22,10 @@ class RunFolder {
   std::filesystem::path state() const {
     return root_ / "state.safetensors";
   }  // all that resuming needs
+  // An older state of --keep-states.
+  std::filesystem::path state_after(int64_t step) const;
+  // The steps of those that are there, ascending.
+  std::vector<int64_t> kept_states() const;
   std::filesystem::path evaluation() const { return root_ / "eval.json"; }
   std::filesystem::path analysis() const { return root_ / "analysis.json"; }
 

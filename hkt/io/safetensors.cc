@@ -9,6 +9,7 @@
 
 #include "hkt/base/error.h"
 #include "hkt/io/checksum.h"
+#include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json.h"
 
@@ -218,6 +219,10 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, std::string 
         ParseEntry(Concat(file, ", tensor ", name), entry, data, &extents.emplace_back());
   }
   CheckCovered(file, std::move(extents), data.size());
+  // Ours always have one: its key itself is damaged.
+  Check(!checksum().empty() || !metadata_.contains(kVersionKey), file,
+        ": was written by hkt and has no checksum, so the file is damaged; use a copy of it, or "
+        "train again");
   Check(checksum().empty() || checksum() == ChecksumOf(tensors_, metadata_), file,
         ": the checksum does not agree, so the file is damaged; use a copy of it, or train again");
 }

@@ -164,6 +164,16 @@ TEST_F(SafetensorsTest, NoDamageIsSilent) {
   }
   // Only a flip in the key "hkt_checksum" itself, which makes it a file without a checksum.
   EXPECT_LE(accepted, 8 * 12);
+
+  // A file that says that hkt wrote it is not taken without one.
+  WriteSafetensors(path_, {{"a", View(floats, Dtype::kF32, {2, 2})}}, {{"hkt_version", "0.0.1"}});
+  const std::string ours = ReadFile(path_);
+  EXPECT_NO_THROW(Parse(ours));
+  for (size_t i = 0; i < ours.size() * 8; ++i) {
+    std::string bad = ours;
+    bad[i / 8] = static_cast<char>(bad[i / 8] ^ (1 << (i % 8)));
+    EXPECT_THROW(Parse(bad), Error) << "bit " << i;
+  }
 }
 
 TEST_F(SafetensorsTest, DamageNeverCrashes) {

@@ -159,7 +159,9 @@ class DownsampleWeights {
   DownsampleWeights(const DownsampleParams& params, const DownsampleShape& shape, bool backward)
       : p_(params), width_(shape.width()), backward_(backward) {
     taps_ = layout_.Take(p_.k * width_);
-    for (int64_t* vector : {&depthwise_bias_, &pointwise_bias_, &norm_weight_, &norm_bias_})
+    depthwise_bias_ = layout_.Take(width_);
+    if (p_.OnlyDepthwise()) return;
+    for (int64_t* vector : {&pointwise_bias_, &norm_weight_, &norm_bias_})
       *vector = layout_.Take(width_);
     zeros_ = layout_.Take(width_);
     pointwise_ = layout_.Take(p_.d * width_);
@@ -178,6 +180,7 @@ class DownsampleWeights {
         target[c] = c < p_.d ? p_.depthwise_weight[c * p_.k + a] : 0.0F;
     }
     Pad(p_.depthwise_bias, data + depthwise_bias_);
+    if (p_.OnlyDepthwise()) return;
     Pad(p_.pointwise_bias, data + pointwise_bias_);
     Pad(p_.norm_weight, data + norm_weight_);
     Pad(p_.norm_bias, data + norm_bias_);
@@ -209,12 +212,13 @@ class DownsampleWeights {
   int64_t width_;
   bool backward_;
   Layout layout_;
-  int64_t taps_, depthwise_bias_, pointwise_bias_, norm_weight_, norm_bias_, zeros_;
-  int64_t pointwise_, pointwise_backward_ = 0, buffer_;
+  int64_t taps_ = 0, depthwise_bias_ = 0, pointwise_bias_ = 0, norm_weight_ = 0, norm_bias_ = 0;
+  int64_t zeros_ = 0, pointwise_ = 0, pointwise_backward_ = 0, buffer_ = 0;
   const float* data_ = nullptr;
 };
 
-// y and z of a block of n rows, in panels of `capacity` rows, whole register tiles.
+// y and, unless the depthwise convolution is all, z of a block of n rows, in panels of `capacity`
+// rows, whole register tiles.
 HWY_INLINE void Convolve(const DownsampleParams& p, const DownsampleWeights& weights,
                          const TapRows& x, int64_t n, int64_t capacity, float* HWY_RESTRICT y,
                          float* HWY_RESTRICT z) {
@@ -228,6 +232,7 @@ HWY_INLINE void Convolve(const DownsampleParams& p, const DownsampleWeights& wei
     });
     std::fill(panel + n * kPanel, panel + RoundUp(n, kRows) * kPanel, 0.0F);
   }
+  if (p.OnlyDepthwise()) return;
   PanelProduct(y, capacity, n, weights.pointwise(), p.d, p.d, weights.pointwise_bias(), z);
 }
 

@@ -31,11 +31,11 @@ void DownsampleBackward(const DownsampleParams& params, const Input& d_out,
   if (params.B == 0 || params.T == 0) {  // sums over nothing
     const int64_t d = params.d;
     std::fill_n(gradients.depthwise_weight, d * params.k, 0.0F);
+    std::fill_n(gradients.depthwise_bias, d, 0.0F);
+    if (params.OnlyDepthwise()) return;
     std::fill_n(gradients.pointwise_weight, d * d, 0.0F);
-    for (float* vector : {gradients.depthwise_bias, gradients.pointwise_bias, gradients.norm_weight,
-                          gradients.norm_bias}) {
+    for (float* vector : {gradients.pointwise_bias, gradients.norm_weight, gradients.norm_bias})
       std::fill_n(vector, d, 0.0F);
-    }
     return;
   }
   ApplyTargetEnvironment();

@@ -19,6 +19,11 @@
 //
 // Cost in floating-point operations: forward 2 B ceil(T/s) d (d + k), backward three times that.
 //
+// Without a pointwise_weight (null) it is the depthwise convolution alone, out = y: the first half
+// of the branch C^(l) of a hybrid head (stride 1). What comes after the depthwise convolution is
+// then neither read nor written, its gradients included. Cost: forward 2 B ceil(T/s) d k, backward
+// twice that; bound by memory.
+//
 // Sizes are taken as given: hkt/ops checks them. d, k, s >= 1; B or T may be 0. Throws
 // std::bad_alloc when scratch cannot be had.
 
@@ -41,6 +46,8 @@ struct DownsampleParams {
   const float* pointwise_bias = nullptr;
   const float* norm_weight = nullptr;
   const float* norm_bias = nullptr;
+
+  bool OnlyDepthwise() const { return pointwise_weight == nullptr; }
 };
 
 void DownsampleForward(const DownsampleParams& params, const Output& out,

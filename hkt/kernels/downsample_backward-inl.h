@@ -85,15 +85,19 @@ class DownsampleBackwardPass {
     x_ = worker.Take(shape_.TapFloats(rows_));
     y_ = worker.Take(capacity_ * width_);
     z_ = worker.Take(capacity_ * width_);
-    d_z_ = worker.Take(capacity_ * width_);
-    halo_sums_ = worker.Take(3 * width_);
+    if (!p_.OnlyDepthwise()) {
+      d_z_ = worker.Take(capacity_ * width_);
+      halo_sums_ = worker.Take(3 * width_);
+    }
     buffer_ = worker.Take(width_);
     worker_floats_ = worker.floats();
 
-    d_pointwise_ = group.Take(width_ * width_);
     d_taps_ = group.Take(p_.k * width_);
     d_depthwise_bias_ = group.Take(width_);
-    d_rows_ = group.Take(3 * width_);
+    if (!p_.OnlyDepthwise()) {
+      d_pointwise_ = group.Take(width_ * width_);
+      d_rows_ = group.Take(3 * width_);
+    }
     group_floats_ = group.floats();
   }
 
@@ -130,11 +134,30 @@ class DownsampleBackwardPass {
     MaybePoison(own, worker_floats_);
     const int64_t owned = std::min(owned_, shape_.Tl() - first);
     const int64_t n = std::min(owned + halo_, shape_.Tl() - first);
-    float *y = own + y_, *z = own + z_, *d_z = own + d_z_;
     const TapRows x = shape_.Taps(b, first, n, own + x_);
-    Convolve(p_, weights_, x, n, capacity_, y, z);
-
     const InputRows d_out = HeadRows(d_out_, p_.type, b, 0).From(first);
+    float* d_y = own + z_;  // z is not needed any more
+    if (p_.OnlyDepthwise()) {
+      for (int64_t r = 0; r < n; ++r) Spread(DOutRow(d_out, r, own + buffer_), d_y + r * kPanel);
+    } else {
+      DY(x, d_out, owned, n, sums, own, d_y);
+    }
+    DepthwiseGradient(x, owned, d_y, sums);
+    DX(b, first, owned, n, d_y, own + buffer_);
+  }
+
+  // A row into its panels.
+  void Spread(const float* HWY_RESTRICT row, float* HWY_RESTRICT panels) const {
+    const DF d;
+    for (int64_t v = 0; v < shape_.vectors(); ++v)
+      hn::Store(hn::LoadU(d, row + v * kLanes), d, panels + VectorAt(v, capacity_));
+  }
+
+  // Back through GELU, norm and pointwise map. d_y stands where z did.
+  void DY(const TapRows& x, const InputRows& d_out, int64_t owned, int64_t n, float* sums,
+          float* own, float* d_y) const {
+    float *y = own + y_, *z = own + z_, *d_z = own + d_z_;
+    Convolve(p_, weights_, x, n, capacity_, y, z);
     std::fill(own + halo_sums_, own + halo_sums_ + 3 * width_, 0.0F);
     for (int64_t r = 0; r < n; ++r) {
       NormAndGeluGradient(DOutRow(d_out, r, own + buffer_), z + r * kPanel, d_z + r * kPanel,
@@ -147,11 +170,8 @@ class DownsampleBackwardPass {
 
     // z = y W^T + b
     TransposedPanelProduct(d_z, y, capacity_, owned, p_.d, p_.d, width_, sums + d_pointwise_);
-    float* d_y = z;  // z is not needed any more
     PanelProduct(d_z, capacity_, n, weights_.pointwise_backward(), p_.d, p_.d, weights_.zeros(),
                  d_y);
-    DepthwiseGradient(x, owned, d_y, sums);
-    DX(b, first, owned, n, d_y, own + buffer_);
   }
 
   const float* DOutRow(const InputRows& d_out, int64_t r, float* buffer) const {
@@ -248,17 +268,18 @@ class DownsampleBackwardPass {
 
   void Write(const float* sums) const {
     const int64_t n = p_.d;
+    for (int64_t c = 0; c < n; ++c) {
+      for (int64_t a = 0; a < p_.k; ++a)
+        gradients_.depthwise_weight[c * p_.k + a] = sums[d_taps_ + a * width_ + c];
+    }
+    std::copy_n(sums + d_depthwise_bias_, n, gradients_.depthwise_bias);
+    if (p_.OnlyDepthwise()) return;
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t j = 0; j < n; ++j) {
         gradients_.pointwise_weight[i * n + j] =
             sums[d_pointwise_ + j / kPanel * kPanel * width_ + i * kPanel + j % kPanel];
       }
     }
-    for (int64_t c = 0; c < n; ++c) {
-      for (int64_t a = 0; a < p_.k; ++a)
-        gradients_.depthwise_weight[c * p_.k + a] = sums[d_taps_ + a * width_ + c];
-    }
-    std::copy_n(sums + d_depthwise_bias_, n, gradients_.depthwise_bias);
     std::copy_n(sums + d_rows_, n, gradients_.norm_weight);
     std::copy_n(sums + d_rows_ + width_, n, gradients_.norm_bias);
     std::copy_n(sums + d_rows_ + 2 * width_, n, gradients_.pointwise_bias);
@@ -270,8 +291,8 @@ class DownsampleBackwardPass {
   DownsampleShape shape_;
   DownsampleWeights weights_;
   int64_t width_, halo_, owned_, rows_, capacity_;
-  int64_t worker_floats_, x_, y_, z_, d_z_, halo_sums_, buffer_;
-  int64_t group_floats_, d_pointwise_, d_taps_, d_depthwise_bias_, d_rows_;
+  int64_t worker_floats_, x_, y_, z_, d_z_ = 0, halo_sums_ = 0, buffer_;
+  int64_t group_floats_, d_taps_, d_depthwise_bias_, d_pointwise_ = 0, d_rows_ = 0;
 };
 
 void DownBackward(const DownsampleParams& params, const Input& d_out,

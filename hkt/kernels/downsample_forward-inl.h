@@ -57,9 +57,19 @@ class DownsampleForwardPass {
     const OutputRows out = HeadRows(out_, p_.type, b, 0);
     for (int64_t r = 0; r < n; ++r) {
       float* target = shape_.Target(out, first + r, own + buffer_);
-      NormAndGelu(own + z_ + r * kPanel, target);
+      if (p_.OnlyDepthwise()) {
+        Copy(own + y_ + r * kPanel, target);
+      } else {
+        NormAndGelu(own + z_ + r * kPanel, target);
+      }
       shape_.Put(out, first + r, target, own + buffer_);
     }
+  }
+
+  void Copy(const float* HWY_RESTRICT row, float* HWY_RESTRICT out) const {
+    const DF d;
+    for (int64_t v = 0; v < shape_.vectors(); ++v)
+      hn::StoreU(hn::Load(d, row + VectorAt(v, capacity_)), d, out + v * kLanes);
   }
 
   void NormAndGelu(const float* HWY_RESTRICT row, float* HWY_RESTRICT out) const {

@@ -37,12 +37,14 @@ struct Shape {
   Element element = Element::kFloat32;
   Layout x = Layout::kContiguous, out = Layout::kContiguous, d_out = Layout::kContiguous,
          d_x = Layout::kContiguous;
+  bool only_depthwise = false;
 
   int64_t Tl() const { return CeilDiv(T, stride); }
   std::string Name() const {
     return Concat("B = ", B, ", T = ", T, ", d = ", d, ", k = ", k, ", s = ", stride, ", ",
                   NameOf(element), ", x ", NameOf(x), ", out ", NameOf(out), ", d_out ",
-                  NameOf(d_out), ", d_x ", NameOf(d_x), ", target ", ChosenTarget());
+                  NameOf(d_out), ", d_x ", NameOf(d_x), only_depthwise ? ", depthwise alone" : "",
+                  ", target ", ChosenTarget());
   }
 };
 
@@ -121,6 +123,7 @@ class Case {
     p.x = View<Input>(std::as_const(x_));
     p.depthwise_weight = depthwise_weight_.data();
     p.depthwise_bias = depthwise_bias_.data();
+    if (shape_.only_depthwise) return p;
     p.pointwise_weight = pointwise_weight_.data();
     p.pointwise_bias = pointwise_bias_.data();
     p.norm_weight = norm_weight_.data();
@@ -142,6 +145,9 @@ class Case {
     Operand d_x({p.B, 1, p.T, d}, shape_.element, shape_.d_x);
     std::vector<float> weights[] = {Guarded(d * p.k), Guarded(d), Guarded(d * d),
                                     Guarded(d),       Guarded(d), Guarded(d)};
+    if (shape_.only_depthwise) {  // nothing is written to the others
+      for (size_t i = 2; i < 6; ++i) weights[i] = Guarded(0);
+    }
     DownsampleForward(p, View<Output>(out), parallel);
     DownsampleBackward(p, d_out,
                        {View<Output>(d_x), weights[0].data(), weights[1].data(), weights[2].data(),
@@ -171,10 +177,12 @@ class Case {
     p.x = x_.Get();
     p.depthwise_weight = Widen(depthwise_weight_);
     p.depthwise_bias = Widen(depthwise_bias_);
-    p.pointwise_weight = Widen(pointwise_weight_);
-    p.pointwise_bias = Widen(pointwise_bias_);
-    p.norm_weight = Widen(norm_weight_);
-    p.norm_bias = Widen(norm_bias_);
+    if (!shape_.only_depthwise) {
+      p.pointwise_weight = Widen(pointwise_weight_);
+      p.pointwise_bias = Widen(pointwise_bias_);
+      p.norm_weight = Widen(norm_weight_);
+      p.norm_bias = Widen(norm_bias_);
+    }
     const Vector d_out = d_out_.Get();
     const Results got = Run(parallel);
     const DownsampleBounds bounds = ErrorBounds(p, d_out, shape_.element);
@@ -265,6 +273,20 @@ TEST_P(Downsample, EqualsReferenceAtEveryLength) {
     Case({.B = 1, .T = T, .d = 4, .stride = 1}).ExpectReference();
 }
 
+TEST_P(Downsample, DepthwiseAloneEqualsReference) {
+  for (const int64_t d : {1, 3, 15, 16, 17, 33, 64}) {
+    for (const int64_t k : {1, 2, 3, 5, 9}) {
+      for (const int64_t T : {1, 2, 29, 95, 97, 300}) {
+        Case({.B = 2, .T = T, .d = d, .k = k, .stride = 1, .only_depthwise = true})
+            .ExpectReference();
+        if (HasFailure()) return;
+      }
+    }
+    Case({.B = 2, .T = 41, .d = d, .k = 3, .stride = 3, .only_depthwise = true}).ExpectReference();
+  }
+  Case({.B = 9, .T = 900, .d = 8, .stride = 1, .only_depthwise = true}).ExpectReference();
+}
+
 TEST_P(Downsample, EqualsReferenceInSeveralGroups) {
   // Hundreds of rows of output, in several groups of weight gradients, of whole sequences or parts.
   Case({.B = 3, .T = 900, .d = 8}).ExpectReference();
@@ -293,6 +315,8 @@ TEST_P(Downsample, EqualsReferenceInEveryTypeAndLayout) {
       Case({2, 37, 5, 3, 2, element, layout, out, layout, out}).ExpectReference();
       // Rows of whole vectors, in blocks that begin after the first token: the path without copies.
       Case({2, 207, 32, 3, 2, element, layout, out, layout, out}).ExpectReference();
+      Case({2, 207, 32, 3, 1, element, layout, out, layout, out, true}).ExpectReference();
+      Case({2, 37, 5, 3, 1, element, layout, out, layout, out, true}).ExpectReference();
     }
   }
 }
@@ -325,8 +349,10 @@ TEST_P(Downsample, SameBitsForEveryNumberOfWorkers) {
     for (int64_t worker = 0; worker < count; ++worker) running.emplace_back(body, worker);
     for (std::thread& thread : running) thread.join();
   };
-  for (const Shape& shape : {Shape{.B = 5, .T = 431, .d = 20}, Shape{.B = 2, .T = 1300, .d = 33},
-                             Shape{.B = 1, .T = 1, .d = 3}}) {
+  for (const Shape& shape :
+       {Shape{.B = 5, .T = 431, .d = 20}, Shape{.B = 2, .T = 1300, .d = 33},
+        Shape{.B = 1, .T = 1, .d = 3},
+        Shape{.B = 3, .T = 700, .d = 20, .stride = 1, .only_depthwise = true}}) {
     Case test(shape);
     const Results want = test.Run();
     for (const int64_t workers : {1, 2, 3, 7, 500}) {
@@ -397,13 +423,14 @@ TEST_P(Downsample, NanStaysWhereItsTokenIsRead) {
 }
 
 TEST_P(Downsample, NothingInGivesZeroGradients) {
-  for (const Shape& shape : {Shape{.B = 0, .T = 9}, Shape{.B = 3, .T = 0}}) {
+  for (const Shape& shape : {Shape{.B = 0, .T = 9}, Shape{.B = 3, .T = 0},
+                             Shape{.B = 0, .T = 9, .only_depthwise = true}}) {
     const Results got = Case(shape).Run();
     EXPECT_TRUE(got.out.empty() && got.gradients.x.empty());
     for (const auto& [name, member] : kGradients) {
       for (const double value : got.gradients.*member) EXPECT_EQ(value, 0) << name;
     }
-    EXPECT_EQ(got.gradients.pointwise_weight.size(), 64);
+    EXPECT_EQ(got.gradients.pointwise_weight.size(), shape.only_depthwise ? 0 : 64);
   }
 }
 

@@ -45,8 +45,12 @@ class Propagation {
     g.x.assign(p_.B * p_.T * p_.d, 0);
     g.depthwise_weight.assign(p_.d * p_.k, 0);
     g.pointwise_weight.assign(p_.d * p_.d, 0);
-    for (Vector* v : {&g.depthwise_bias, &g.pointwise_bias, &g.norm_weight, &g.norm_bias})
-      v->assign(p_.d, 0);
+    g.depthwise_bias.assign(p_.d, 0);
+    if (OnlyDepthwise()) {
+      g.pointwise_weight.clear();
+    } else {
+      for (Vector* v : {&g.pointwise_bias, &g.norm_weight, &g.norm_bias}) v->assign(p_.d, 0);
+    }
     of_x_.assign(p_.B * p_.T * p_.d, 0);
     sum_ = Sum(rows);
     for (int64_t b = 0; b < p_.B; ++b) {
@@ -57,6 +61,8 @@ class Propagation {
   }
 
  private:
+  bool OnlyDepthwise() const { return p_.pointwise_weight.empty(); }
+
   template <class Run>
   void ForTaps(int64_t tau, const Run& run) const {
     for (int64_t a = 0; a < p_.k; ++a) {
@@ -79,6 +85,14 @@ class Propagation {
         size += std::abs(term);
       });
       y[c].error = Sum(taps) * size;
+    }
+    if (OnlyDepthwise()) {
+      for (int64_t c = 0; c < d; ++c) {
+        bounds_.out.push_back(y[c].error + unit_ * std::abs(y[c].value) + smallest_);
+        d_y[c] = {d_out_[(b * Tl_ + tau) * d + c], 0};
+      }
+      BackThroughTaps(b, tau, d_y);
+      return;
     }
     for (int64_t i = 0; i < d; ++i) {
       double size = std::abs(p_.pointwise_bias[i]);
@@ -168,12 +182,20 @@ class Propagation {
         d_y[j].value += w * d_z[i].value;
         d_y[j].error += std::abs(w) * (d_z[i].error + Sum(count) * std::abs(d_z[i].value));
       }
+    }
+    BackThroughTaps(b, tau, d_y);
+  }
+
+  void BackThroughTaps(int64_t b, int64_t tau, const std::vector<Approximate>& d_y) {
+    DownsampleGradients& g = bounds_.gradients;
+    const int64_t d = p_.d;
+    for (int64_t j = 0; j < d; ++j) {
       g.depthwise_bias[j] += d_y[j].error + sum_ * std::abs(d_y[j].value);
       ForTaps(tau, [&](int64_t a, int64_t t) {
         const size_t at = (b * p_.T + t) * d + j;
         const double w = std::abs(p_.depthwise_weight[j * p_.k + a]);
         AddProduct(d_y[j], {p_.x[at], 0}, g.depthwise_weight[j * p_.k + a]);
-        g.x[at] += w * (d_y[j].error + Sum(taps) * std::abs(d_y[j].value));
+        g.x[at] += w * (d_y[j].error + Sum(static_cast<double>(p_.k)) * std::abs(d_y[j].value));
         of_x_[at] += w * std::abs(d_y[j].value);
       });
     }

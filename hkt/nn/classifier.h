@@ -19,7 +19,8 @@ struct ClassifierOptions {
   HktAttentionOptions attention;
   int64_t layers = 2;
   int64_t d_ff = 128;
-  int64_t vocabulary = 0;  // ids 0 … vocabulary - 1
+  bool rgb = false;        // three channels a step through a linear map instead of ids
+  int64_t vocabulary = 0;  // ids 0 … vocabulary - 1; without meaning with rgb
   int64_t seq_len = 0;     // longest sequence; only learned positions need it
   int64_t classes = 0;
   double dropout =
@@ -30,7 +31,7 @@ struct ClassifierOptions {
 // until the model has as many parameters as model hkt (three levels, gates) with the same other
 // fields: the nearest width, within 1 %. Throws hkt::UsageError where CheckOptions does.
 ClassifierOptions MakeClassifierOptions(const ModelConfig& resolved, int64_t vocabulary,
-                                        int64_t seq_len, int64_t classes);
+                                        int64_t seq_len, int64_t classes, bool rgb = false);
 
 // Throws hkt::UsageError that names the option, what it is and what it may be.
 void CheckOptions(const ClassifierOptions& options);
@@ -41,9 +42,12 @@ int64_t ParameterCount(const ClassifierOptions& options);
 // Embedding and learned positions (none with rotary), pre-norm blocks, final norm, mean over the
 // valid positions, head.
 //   ids [B, T] int64, lengths int64 [B], 0 … T (none: all valid) -> logits [B, classes]
-// Ids at positions >= length may be anything; more padding changes the logits only by rounding. A
-// sequence of length 0 pools to 0. Parameters embedding.weight, position.weight [seq_len, d] (not
-// with rotary), blocks.{i}.*, final_norm.*, head.*; embedding and positions start at N(0, 0.02),
+// With rgb, ids [B, T, 3] instead: the values 0 … 255 of the three channels as int64 or uint8,
+// which become v / 127.5 - 1, from -1 to 1; or floating numbers, which are taken as they are. They
+// go through Linear(3, d). Ids at positions >= length may be anything; more padding changes the
+// logits only by rounding. A sequence of length 0 pools to 0. Parameters embedding.weight,
+// position.weight [seq_len, d] (not with rotary), blocks.{i}.*, final_norm.*, head.*, and with rgb
+// embedding.weight [d, 3] and embedding.bias; embedding of ids and positions start at N(0, 0.02),
 // all else as PyTorch's Linear, Conv1d and LayerNorm. Throws hkt::UsageError for options,
 // hkt::Error for ids of another rank, type or range, or T > seq_len.
 class ClassifierImpl : public torch::nn::Module {
@@ -57,11 +61,14 @@ class ClassifierImpl : public torch::nn::Module {
   const ClassifierOptions& options() const { return options_; }
 
  private:
-  void CheckIds(const at::Tensor& ids) const;
+  void CheckShape(const at::Tensor& ids) const;
+  void CheckValues(const at::Tensor& ids) const;
+  at::Tensor Embed(const at::Tensor& tokens);
 
   ClassifierOptions options_;
-  torch::nn::Embedding embedding_{nullptr};
-  torch::nn::Embedding position_{nullptr};  // null with rotary
+  torch::nn::Embedding embedding_{nullptr};  // null with rgb
+  torch::nn::Linear colours_{nullptr};       // registered as "embedding"; null without rgb
+  torch::nn::Embedding position_{nullptr};   // null with rotary
   std::vector<TransformerBlock> blocks_;
   torch::nn::LayerNorm final_norm_{nullptr};
   torch::nn::Linear head_{nullptr};

@@ -387,6 +387,69 @@ TEST_F(ClassifierTest, WrongOptionsAreNamed) {
   EXPECT_THROW(TransformerBlock(HktAttentionOptions{}, 0, 0.0), UsageError);
 }
 
+ClassifierOptions ColourOptions() {
+  ClassifierOptions o = SmallOptions();
+  o.rgb = true;
+  o.vocabulary = 0;
+  return o;
+}
+
+TEST_F(ClassifierTest, ColoursGoThroughALinearMap) {
+  Classifier colours = MakeModel(ColourOptions()), ids = MakeModel(SmallOptions());
+  EXPECT_EQ(ParameterCount(ColourOptions()), Count(*colours));
+  const int64_t d = ColourOptions().attention.d_model;
+  EXPECT_THAT(Parameter(*colours, "embedding.weight").sizes(), ElementsAre(d, 3));
+  EXPECT_THAT(Parameter(*colours, "embedding.bias").sizes(), ElementsAre(d));
+  // The model of ids whose table is the map's image of 16 colours gives the same logits.
+  {
+    const torch::NoGradGuard no_grad;
+    for (const auto& item : colours->named_parameters()) {
+      if (!item.key().starts_with("embedding.")) Parameter(*ids, item.key()).copy_(item.value());
+    }
+    const at::Tensor table = at::randint(0, 256, {16, 3}, at::kLong);
+    Parameter(*ids, "embedding.weight")
+        .copy_(at::matmul(table.to(at::kDouble) / 127.5 - 1,
+                          Parameter(*colours, "embedding.weight").t()) +
+               Parameter(*colours, "embedding.bias"));
+    const at::Tensor index = Ids(3, 20, 16, 5), pixels = table.index({index});
+    const at::Tensor lengths = at::tensor({20, 7, 0}, at::kLong);
+    EXPECT_TRUE(CompareTensors(colours(pixels), ids(index), 1e-12));
+    EXPECT_TRUE(CompareTensors(colours(pixels, lengths), ids(index, lengths), 1e-12));
+    EXPECT_TRUE(CompareTensorBits(colours(pixels.to(at::kByte)), colours(pixels)));
+    EXPECT_TRUE(CompareTensorBits(colours(pixels.to(at::kDouble) / 127.5 - 1), colours(pixels)));
+  }
+  colours(at::randint(0, 256, {2, 9, 3}, at::kLong)).sum().backward();
+  for (const char* name : {"embedding.weight", "embedding.bias"})
+    EXPECT_TRUE(Parameter(*colours, name).grad().defined()) << name;
+}
+
+TEST_F(ClassifierTest, WrongColoursAreNamed) {
+  Classifier model = MakeModel(ColourOptions());
+  const auto message = [&](const at::Tensor& ids) { return Message([&] { model(ids); }); };
+  EXPECT_EQ(message(at::full({2, 7, 3}, 255, at::kLong)), "no error");
+  EXPECT_EQ(message(at::zeros({2, 7}, at::kLong)), "ids has shape [2, 7], must be [B, T, 3]");
+  EXPECT_EQ(message(at::zeros({2, 7, 1})), "ids has shape [2, 7, 1], must be [B, T, 3]");
+  EXPECT_EQ(message(at::zeros({2, 7, 3}, at::kInt)),
+            "ids is Int, must be int64, uint8 or floating");
+  EXPECT_EQ(message(at::full({2, 7, 3}, 256, at::kLong)),
+            "ids has the value 256, must be 0 … 255 (bytes)");
+}
+
+TEST_F(ClassifierTest, MhaWideHasHktsParametersWithColours) {
+  Config config;
+  Resolve(config);
+  const auto hkt =
+      static_cast<double>(ParameterCount(MakeClassifierOptions(config.model, 0, 1024, 10, true)));
+  config.model.model = "mha-wide";
+  config.model.levels.reset();
+  config.model.hybrid.reset();
+  Resolve(config);
+  const ClassifierOptions wide = MakeClassifierOptions(config.model, 0, 1024, 10, true);
+  EXPECT_TRUE(wide.rgb);
+  EXPECT_EQ(ParameterCount(wide), Count(*Classifier(wide)));
+  EXPECT_LE(std::abs(static_cast<double>(ParameterCount(wide)) - hkt), 0.01 * hkt);
+}
+
 // The same seed, the same model.
 TEST_F(ClassifierTest, SeedsDecideTheStart) {
   at::manual_seed(9);

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "hkt/base/error.h"
-#include "hkt/ops/causal_conv.h"
 #include "hkt/ops/ops.h"
 
 namespace hkt::nn {
@@ -26,8 +25,7 @@ SeparableConvImpl::SeparableConvImpl(int64_t d_model, int64_t kernel_size)
       pointwise_(register_module("pointwise", torch::nn::Linear(d_model, d_model))) {}
 
 at::Tensor SeparableConvImpl::forward(const at::Tensor& x) {
-  return ops::CausalSeparableConv(x, depthwise_->weight, depthwise_->bias, pointwise_->weight,
-                                  pointwise_->bias);
+  return pointwise_->forward(ops::depthwise_conv(x, depthwise_->weight, depthwise_->bias));
 }
 
 DownsampleImpl::DownsampleImpl(int64_t d_model, int64_t kernel_size, int64_t stride)

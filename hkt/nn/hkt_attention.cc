@@ -1,6 +1,5 @@
 #include "hkt/nn/hkt_attention.h"
 
-#include <ATen/ops/dropout.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
@@ -9,6 +8,7 @@
 #include "hkt/base/error.h"
 #include "hkt/base/warn.h"
 #include "hkt/nn/group.h"
+#include "hkt/ops/dropout.h"
 #include "hkt/ops/ops.h"
 #include "hkt/ops/padding.h"
 
@@ -168,7 +168,7 @@ at::Tensor HktAttentionImpl::forward(const at::Tensor& x,
                                 o.hybrid ? std::optional<at::Tensor>(gate_logits_) : std::nullopt,
                                 branches, o.stride, std::nullopt, o.score_gain, o.causal, lengths);
   at::Tensor out = output_->forward(mixed.transpose(1, 2).reshape({B, T, o.d_model}));
-  if (o.dropout > 0 && is_training()) out = at::dropout(out, o.dropout, true);
+  if (o.dropout > 0 && is_training()) out = ops::Dropout(out, o.dropout);
   return lengths ? ops::ZeroPadding(out, valid) : out;
 }
 

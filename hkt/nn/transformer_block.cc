@@ -1,10 +1,10 @@
 #include "hkt/nn/transformer_block.h"
 
-#include <ATen/ops/dropout.h>
 #include <ATen/ops/gelu.h>
 
 #include "hkt/base/error.h"
 #include "hkt/nn/group.h"
+#include "hkt/ops/dropout.h"
 
 namespace hkt::nn {
 
@@ -33,7 +33,7 @@ at::Tensor TransformerBlockImpl::forward(const at::Tensor& x,
                                          const std::optional<at::Tensor>& lengths) {
   const at::Tensor attended = x + attention_->forward(attention_norm_->forward(x), lengths);
   at::Tensor ffn = narrow_->forward(at::gelu(widen_->forward(ffn_norm_->forward(attended))));
-  if (dropout_ > 0 && is_training()) ffn = at::dropout(ffn, dropout_, true);
+  if (dropout_ > 0 && is_training()) ffn = ops::Dropout(ffn, dropout_);
   return attended + ffn;
 }
 

@@ -26,12 +26,12 @@
 #include "hkt/base/dims.h"
 #include "hkt/base/error.h"
 #include "hkt/ops/attention_chunked.h"
-#include "hkt/ops/causal_conv.h"
 #include "hkt/ops/checks.h"
 #include "hkt/ops/explain.h"
 #include "hkt/ops/layout.h"
 #include "hkt/ops/ops.h"
 #include "hkt/ops/padding.h"
+#include "hkt/ops/repeat.h"
 
 namespace hkt::ops {
 namespace {

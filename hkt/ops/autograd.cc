@@ -91,6 +91,52 @@ class DownsampleFn : public torch::autograd::Function<DownsampleFn> {
   }
 };
 
+class DepthwiseConvFn : public torch::autograd::Function<DepthwiseConvFn> {
+ public:
+  static constexpr bool is_traceable = true;
+
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& bias, int64_t stride) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    ctx->save_for_backward({x, weight});
+    ctx->saved_data["stride"] = stride;
+    ctx->saved_data["bias_type"] = static_cast<int64_t>(bias.scalar_type());
+    return depthwise_conv(x, weight, bias, stride);
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& d_outs) {
+    const variable_list s = ctx->get_saved_variables();
+    variable_list gradients =
+        depthwise_conv_backward(d_outs[0], s[0], s[1], ctx->saved_data["stride"].toInt());
+    gradients[2] =
+        gradients[2].to(static_cast<at::ScalarType>(ctx->saved_data["bias_type"].toInt()));
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!ctx->needs_input_grad(i)) gradients[i] = at::Tensor();
+    }
+    gradients.emplace_back();  // stride
+    return gradients;
+  }
+};
+
+// Linear in x: the derivative is the operator itself, as often as one likes.
+class DropoutFn : public torch::autograd::Function<DropoutFn> {
+ public:
+  static constexpr bool is_traceable = true;
+
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& seed,
+                            double p) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    ctx->save_for_backward({seed});
+    ctx->saved_data["p"] = p;
+    return dropout(x, seed, p);
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& d_outs) {
+    return {dropout(d_outs[0], ctx->get_saved_variables()[0], ctx->saved_data["p"].toDouble()),
+            at::Tensor(), at::Tensor()};
+  }
+};
+
 // An operator without a derivative. Left to PyTorch, differentiating it would give a wrong number
 // and no error: the part of the derivative that does not pass through the operator.
 class NoDerivativeFn : public torch::autograd::Function<NoDerivativeFn> {
@@ -178,9 +224,31 @@ variable_list DownsampleBackwardAutograd(const at::Tensor& d_out, const at::Tens
       std::string("the derivative of hkt::downsample_backward") + kNotTwice);
 }
 
+at::Tensor DepthwiseConvAutograd(const at::Tensor& x, const at::Tensor& weight,
+                                 const at::Tensor& bias, int64_t stride) {
+  return DepthwiseConvFn::apply(x, weight, bias, stride);
+}
+
+variable_list DepthwiseConvBackwardAutograd(const at::Tensor& d_out, const at::Tensor& x,
+                                            const at::Tensor& weight, int64_t stride) {
+  const variable_list inputs = {d_out, x, weight};
+  return NoDerivativeFn::apply(
+      at::TensorList(inputs), std::function<variable_list()>([&] {
+        return depthwise_conv_backward(d_out, x, weight, stride);
+      }),
+      std::string("the derivative of hkt::depthwise_conv_backward") + kNotTwice);
+}
+
+at::Tensor DropoutAutograd(const at::Tensor& x, const at::Tensor& seed, double p) {
+  return DropoutFn::apply(x, seed, p);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(hkt, Autograd, m) {
+  m.impl("depthwise_conv", DepthwiseConvAutograd);
+  m.impl("depthwise_conv_backward", DepthwiseConvBackwardAutograd);
+  m.impl("dropout", DropoutAutograd);
   m.impl("attention", AttentionAutograd);
   m.impl("attention_forward", AttentionForwardAutograd);
   m.impl("attention_backward", AttentionBackwardAutograd);

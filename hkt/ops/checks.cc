@@ -42,6 +42,8 @@ void CheckLike(const at::Tensor& tensor, const std::string& name, const at::Tens
 }
 
 void CheckRank(const at::Tensor& tensor, const std::string& name, int64_t rank, const char* shape) {
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, name, " is of layout ", tensor.layout(),
+                    "; it must be dense, ", shape);
   TORCH_CHECK_VALUE(tensor.dim() == rank, name, " has ", tensor.dim(), " dimensions; it must be ",
                     shape);
 }
@@ -166,22 +168,41 @@ at::ScalarType ExactType(at::ScalarType type) {
   return type == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-void CheckDownsample(const at::Tensor& x, const at::Tensor& depthwise_weight,
-                     const at::Tensor& depthwise_bias, const at::Tensor& pointwise_weight,
-                     const at::Tensor& pointwise_bias, const at::Tensor& norm_weight,
-                     const at::Tensor& norm_bias, int64_t stride) {
+namespace {
+
+void CheckRows(const at::Tensor& x, int64_t stride) {
   TORCH_CHECK_VALUE(stride >= 1 && stride <= kMostStride, "stride is ", stride,
                     "; it must be from 1 to 2^40");
   CheckRank(x, "x", 3, "[B, T, d]");
   CheckFloating(x, "x");
+  TORCH_CHECK_VALUE(x.sym_size(2) > 0, "x has width d = 0; it must be at least 1");
+}
+
+void CheckGradientRows(const at::Tensor& d_out, const at::Tensor& x, int64_t stride) {
+  CheckRank(d_out, "d_out", 3, "[B, T_l, d]");
+  CheckLike(d_out, "d_out", x, "x");
+  CheckSize(d_out, "d_out", 0, x.sym_size(0), "B of x");
+  CheckSize(d_out, "d_out", 1, (x.sym_size(1) + (stride - 1)) / stride, "ceil(T / stride) of x");
+  CheckSize(d_out, "d_out", 2, x.sym_size(2), "d of x");
+}
+
+void CheckDepthwiseWeight(const at::Tensor& weight, const std::string& name, const at::Tensor& x) {
+  CheckRank(weight, name, 3, "[d, 1, k]");
+  CheckSize(weight, name, 0, x.sym_size(2), "d of x");
+  CheckSize(weight, name, 1, 1, "1, as the convolution is depthwise,");
+  TORCH_CHECK_VALUE(weight.sym_size(2) > 0, name, " has kernel width 0; it must be at least 1");
+  CheckWeight(weight, name, x);
+}
+
+}  // namespace
+
+void CheckDownsample(const at::Tensor& x, const at::Tensor& depthwise_weight,
+                     const at::Tensor& depthwise_bias, const at::Tensor& pointwise_weight,
+                     const at::Tensor& pointwise_bias, const at::Tensor& norm_weight,
+                     const at::Tensor& norm_bias, int64_t stride) {
+  CheckRows(x, stride);
   const c10::SymInt d = x.sym_size(2);
-  TORCH_CHECK_VALUE(d > 0, "x has width d = 0; it must be at least 1");
-  CheckRank(depthwise_weight, "depthwise_weight", 3, "[d, 1, k]");
-  CheckSize(depthwise_weight, "depthwise_weight", 0, d, "d of x");
-  CheckSize(depthwise_weight, "depthwise_weight", 1, 1, "1, as the convolution is depthwise,");
-  TORCH_CHECK_VALUE(depthwise_weight.sym_size(2) > 0,
-                    "depthwise_weight has kernel width 0; it must be at least 1");
-  CheckWeight(depthwise_weight, "depthwise_weight", x);
+  CheckDepthwiseWeight(depthwise_weight, "depthwise_weight", x);
   CheckVector(depthwise_bias, "depthwise_bias", d, x);
   CheckRank(pointwise_weight, "pointwise_weight", 2, "[d, d]");
   CheckSize(pointwise_weight, "pointwise_weight", 0, d, "d of x");
@@ -199,11 +220,30 @@ void CheckDownsampleBackward(const at::Tensor& d_out, const at::Tensor& x,
                              int64_t stride) {
   CheckDownsample(x, depthwise_weight, depthwise_bias, pointwise_weight, pointwise_bias,
                   norm_weight, norm_bias, stride);
-  CheckRank(d_out, "d_out", 3, "[B, T_l, d]");
-  CheckLike(d_out, "d_out", x, "x");
-  CheckSize(d_out, "d_out", 0, x.sym_size(0), "B of x");
-  CheckSize(d_out, "d_out", 1, (x.sym_size(1) + (stride - 1)) / stride, "ceil(T / stride) of x");
-  CheckSize(d_out, "d_out", 2, x.sym_size(2), "d of x");
+  CheckGradientRows(d_out, x, stride);
+}
+
+void CheckDepthwiseConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                        int64_t stride) {
+  CheckRows(x, stride);
+  CheckDepthwiseWeight(weight, "weight", x);
+  CheckVector(bias, "bias", x.sym_size(2), x);
+}
+
+void CheckDepthwiseConvBackward(const at::Tensor& d_out, const at::Tensor& x,
+                                const at::Tensor& weight, int64_t stride) {
+  CheckRows(x, stride);
+  CheckDepthwiseWeight(weight, "weight", x);
+  CheckGradientRows(d_out, x, stride);
+}
+
+void CheckDropout(const at::Tensor& x, const at::Tensor& seed, double p) {
+  CheckFloating(x, "x");
+  TORCH_CHECK_VALUE(seed.defined() && seed.sym_numel() == 1, "seed has shape ", seed.sym_sizes(),
+                    "; it must hold one number");
+  TORCH_CHECK_TYPE(seed.scalar_type() == at::kLong, "seed is of type ",
+                   TypeName(seed.scalar_type()), "; it must be int64");
+  TORCH_CHECK_VALUE(p >= 0 && p <= 1, "p is ", p, "; it must be from 0 to 1");
 }
 
 void CheckMultiscale(at::TensorList queries, const at::Tensor& value,

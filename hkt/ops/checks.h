@@ -36,6 +36,14 @@ void CheckDownsampleBackward(const at::Tensor& d_out, const at::Tensor& x,
                              const at::Tensor& norm_weight, const at::Tensor& norm_bias,
                              int64_t stride);
 
+// The same for hkt::depthwise_conv and its backward pass.
+void CheckDepthwiseConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                        int64_t stride);
+void CheckDepthwiseConvBackward(const at::Tensor& d_out, const at::Tensor& x,
+                                const at::Tensor& weight, int64_t stride);
+
+void CheckDropout(const at::Tensor& x, const at::Tensor& seed, double p);
+
 // What hkt::multiscale_attention adds to hkt::attention.
 void CheckMultiscale(at::TensorList queries, const at::Tensor& value,
                      const at::Tensor& level_logits, const std::optional<at::Tensor>& gate_logits,

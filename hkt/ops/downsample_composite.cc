@@ -12,7 +12,6 @@
 #include <torch/library.h>
 
 #include "hkt/base/error.h"
-#include "hkt/ops/causal_conv.h"
 #include "hkt/ops/checks.h"
 #include "hkt/ops/explain.h"
 

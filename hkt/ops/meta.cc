@@ -26,6 +26,11 @@ at::Tensor EmptyLike(const at::Tensor& like) {
   return at::empty_symint(like.sym_sizes(), like.options());
 }
 
+at::Tensor EmptyCoarse(const at::Tensor& x, int64_t stride) {
+  return at::empty_symint({x.sym_size(0), (x.sym_size(1) + (stride - 1)) / stride, x.sym_size(2)},
+                          x.options());
+}
+
 std::tuple<at::Tensor, at::Tensor> AttentionForwardMeta(at::TensorList queries, at::TensorList keys,
                                                         const at::Tensor& value, int64_t stride,
                                                         std::optional<double>, bool,
@@ -59,8 +64,7 @@ at::Tensor DownsampleMeta(const at::Tensor& x, const at::Tensor& depthwise_weigh
                           const at::Tensor& norm_bias, int64_t stride, double) {
   CheckDownsample(x, depthwise_weight, depthwise_bias, pointwise_weight, pointwise_bias,
                   norm_weight, norm_bias, stride);
-  return at::empty_symint({x.sym_size(0), (x.sym_size(1) + (stride - 1)) / stride, x.sym_size(2)},
-                          x.options());
+  return EmptyCoarse(x, stride);
 }
 
 std::vector<at::Tensor> DownsampleBackwardMeta(
@@ -79,9 +83,29 @@ std::vector<at::Tensor> DownsampleBackwardMeta(
           EmptyLike(norm_bias)};
 }
 
+at::Tensor DepthwiseConvMeta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                             int64_t stride) {
+  CheckDepthwiseConv(x, weight, bias, stride);
+  return EmptyCoarse(x, stride);
+}
+
+std::vector<at::Tensor> DepthwiseConvBackwardMeta(const at::Tensor& d_out, const at::Tensor& x,
+                                                  const at::Tensor& weight, int64_t stride) {
+  CheckDepthwiseConvBackward(d_out, x, weight, stride);
+  return {EmptyLike(x), EmptyLike(weight), at::empty_symint({x.sym_size(2)}, weight.options())};
+}
+
+at::Tensor DropoutMeta(const at::Tensor& x, const at::Tensor& seed, double p) {
+  CheckDropout(x, seed, p);
+  return EmptyLike(x);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(hkt, Meta, m) {
+  m.impl("depthwise_conv", DepthwiseConvMeta);
+  m.impl("depthwise_conv_backward", DepthwiseConvBackwardMeta);
+  m.impl("dropout", DropoutMeta);
   m.impl("attention_forward", AttentionForwardMeta);
   m.impl("attention_backward", AttentionBackwardMeta);
   m.impl("downsample", DownsampleMeta);

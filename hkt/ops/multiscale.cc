@@ -12,11 +12,11 @@
 
 #include <vector>
 
-#include "hkt/ops/causal_conv.h"
 #include "hkt/ops/checks.h"
 #include "hkt/ops/layout.h"
 #include "hkt/ops/ops.h"
 #include "hkt/ops/padding.h"
+#include "hkt/ops/repeat.h"
 
 namespace hkt::ops {
 

@@ -11,9 +11,9 @@
 #include <limits>
 
 #include "hkt/base/error.h"
-#include "hkt/ops/causal_conv.h"
 #include "hkt/ops/eager_test_util.h"
 #include "hkt/ops/ops.h"
+#include "hkt/ops/repeat.h"
 
 namespace hkt::ops {
 namespace {

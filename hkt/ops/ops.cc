@@ -55,6 +55,23 @@ std::vector<at::Tensor> downsample_backward(
                  norm_weight, norm_bias, stride, eps);
 }
 
+at::Tensor depthwise_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                          int64_t stride) {
+  static const auto op = Find<decltype(depthwise_conv)>("hkt::depthwise_conv");
+  return op.call(x, weight, bias, stride);
+}
+
+std::vector<at::Tensor> depthwise_conv_backward(const at::Tensor& d_out, const at::Tensor& x,
+                                                const at::Tensor& weight, int64_t stride) {
+  static const auto op = Find<decltype(depthwise_conv_backward)>("hkt::depthwise_conv_backward");
+  return op.call(d_out, x, weight, stride);
+}
+
+at::Tensor dropout(const at::Tensor& x, const at::Tensor& seed, double p) {
+  static const auto op = Find<decltype(dropout)>("hkt::dropout");
+  return op.call(x, seed, p);
+}
+
 at::Tensor multiscale_attention(at::TensorList queries, at::TensorList keys,
                                 const at::Tensor& value, const at::Tensor& level_logits,
                                 const std::optional<at::Tensor>& gate_logits,

@@ -64,6 +64,25 @@ std::vector<at::Tensor> downsample_backward(
     const at::Tensor& pointwise_bias, const at::Tensor& norm_weight, const at::Tensor& norm_bias,
     int64_t stride, double eps = 1e-5);
 
+// The causal depthwise convolution, with stride 1 the first half of a hybrid head's branch C^(l):
+// k - 1 zeros on the left, output tau reads x at tau*s - (k-1) … tau*s, each channel by itself.
+//   x [B, T, d], weight [d, 1, k], bias [d] -> [B, ceil(T/s), d], contiguous
+// The weights are of x's type, or float32 beside a 16-bit x. Sums are float32 (float64 for double).
+at::Tensor depthwise_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                          int64_t stride = 1);
+
+// d_x, d_weight, d_bias. No derivative of its own.
+std::vector<at::Tensor> depthwise_conv_backward(const at::Tensor& d_out, const at::Tensor& x,
+                                                const at::Tensor& weight, int64_t stride = 1);
+
+// Dropout on the CPU by a counter-based generator: an element's fate depends on the seed and its
+// position alone, so that no mask is stored, the pass is parallel and vectorised, and the result is
+// bitwise the same on any number of threads. It is linear in x: its derivative is itself.
+//   x any shape; seed one int64 on the CPU; p from 0 to 1, rounded to a multiple of 2^-16 ->
+//   x / (1 - p) where kept, 0 times x where dropped; contiguous
+// Use Dropout (dropout.h), which draws the seed.
+at::Tensor dropout(const at::Tensor& x, const at::Tensor& seed, double p);
+
 // The whole head: fusion weights, gates and attention (section "One attention layer" of
 // docs/model.md).
 //   level_logits, gate_logits [H, L]; lambda = softmax(level_logits), beta = sigmoid(gate_logits);

@@ -3,12 +3,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "hkt/data/task.h"
 #include "hkt/io/run_folder.h"
+#include "hkt/train/average.h"
 #include "hkt/train/model.h"
 #include "hkt/train/observer.h"
 #include "hkt/train/optimizer.h"
@@ -16,28 +18,37 @@
 namespace hkt::train {
 
 nlohmann::ordered_json ToJson(const Progress& progress);
-// Throws Error naming `what` when a field is missing or of another type.
+// Throws Error naming `what` when a field is missing or of another type; those that runs of older
+// versions lack keep their defaults.
 Progress ProgressFromJson(const nlohmann::ordered_json& json, const std::string& what);
 
 // XXH3 of tokens, offsets and labels of both splits: a run goes on with the data that it began
 // with, or not at all.
 std::string Fingerprint(const data::Dataset& train, const data::Dataset& validation);
 
-// state.safetensors: weights, moments, the generator of dropout, and in the metadata the progress
-// and the fingerprint. `random` is the state of PyTorch's CPU generator before the next step.
-void SaveState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
-               const at::Tensor& random, const Progress& progress, const Config& config,
-               const std::string& fingerprint);
+// The tensors of a run, beside the generator.
+struct RunTensors {
+  const Model& model;
+  const AdamW& optimizer;
+  const WeightAverage* average = nullptr;  // with --ema
+};
 
-// Fills model and optimizer, sets PyTorch's CPU generator. Throws Error where the file is damaged,
-// does not fit the model, was written by a newer version, or the data are others.
-Progress LoadState(const io::RunFolder& folder, const Model& model, const AdamW& optimizer,
-                   const Config& config, const std::string& fingerprint);
+// state.safetensors: weights, moments, the average, the generator of dropout, and in the metadata
+// the progress and the fingerprint. `random` is the state of PyTorch's CPU generator before the
+// next step.
+void SaveState(const io::RunFolder& folder, const RunTensors& tensors, const at::Tensor& random,
+               const Progress& progress, const Config& config, const std::string& fingerprint);
 
-// model.safetensors: the weights under their own names; configuration and validation figures in the
-// metadata.
+// Fills the tensors from `path`, which is the folder's state or one that was kept, and sets
+// PyTorch's CPU generator. Throws Error where the file is damaged, does not fit the model, was
+// written by a newer version, or the data are others.
+Progress LoadState(const io::RunFolder& folder, const std::filesystem::path& path,
+                   const RunTensors& tensors, const Config& config, const std::string& fingerprint);
+
+// model.safetensors: the weights under their own names; configuration, validation figures and the
+// names of the classes (where there are some) in the metadata.
 void SaveModel(const io::RunFolder& folder, const Model& model, const Config& config,
-               const ValidationPoint& point);
+               const ValidationPoint& point, const std::vector<std::string>& classes = {});
 
 at::Tensor RandomState();
 

@@ -18,8 +18,9 @@ data::Batch RandomBatch(int64_t B, const data::TaskInfo& task, uint64_t key) {
   data::Batch batch;
   batch.B = B;
   batch.T = task.seq_len;
-  for (int64_t i = 0; i < batch.B * batch.T; ++i)
-    batch.ids.push_back(random.Between(1, task.vocabulary - 1));
+  batch.channels = task.channels;
+  for (int64_t i = 0; i < batch.B * batch.T * batch.channels; ++i)
+    batch.ids.push_back(random.Between(task.channels > 1 ? 0 : 1, task.vocabulary - 1));
   batch.lengths.assign(static_cast<size_t>(B), batch.T);
   for (int64_t i = 0; i < B; ++i) {
     batch.labels.push_back(random.Between(0, static_cast<int64_t>(task.classes.size()) - 1));
@@ -43,7 +44,9 @@ DryRunReport DryRun(const Config& config, const DryRunOptions& options) {
   const auto seconds_since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
-  const data::TaskInfo task = data::Describe(config.data);
+  data::TaskInfo task = data::Describe(config.data);
+  // Only the data know the classes of task text.
+  if (task.classes.empty()) task = data::LoadTask(config.data, {}).info;
   Model model = Model(config, task);
   model.SetTraining(true);
   TrainStep step(model, config.train);

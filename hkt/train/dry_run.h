@@ -30,7 +30,7 @@ std::vector<data::TensorBatch> RandomBatches(const TrainConfig& config, const da
 
 // Real training steps (TrainStep: forward, backward, clipping, AdamW, dropout) on random batches in
 // which every sequence has the full length: the largest memory and the longest step that the
-// configuration can meet. Needs no data and writes nothing.
+// configuration can meet. Needs no data, but for the classes of task text, and writes nothing.
 DryRunReport DryRun(const Config& resolved, const DryRunOptions& options = {});
 
 nlohmann::ordered_json ToJson(const DryRunReport& report);

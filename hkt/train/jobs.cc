@@ -1,6 +1,7 @@
 #include "hkt/train/jobs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "hkt/base/error.h"
@@ -8,7 +9,9 @@
 #include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json.h"
+#include "hkt/io/safetensors.h"
 #include "hkt/train/evaluate.h"
+#include "hkt/train/fusion.h"
 #include "hkt/train/report.h"
 #include "hkt/train/system.h"
 #include "hkt/train/trainer.h"
@@ -31,8 +34,37 @@ const char* EndName(TrainEnd end) {
       return "stopped";
     case TrainEnd::kTimeUp:
       return "time_up";
+    case TrainEnd::kPatience:
+      return "stopped_early";
   }
   return "";
+}
+
+// The sequences of the first step, as a data set of their own.
+data::Dataset FirstStep(const data::Dataset& train, const TrainConfig& config) {
+  const auto plan =
+      data::PlanEpoch(train, config.batch, static_cast<uint64_t>(config.seed), /*epoch=*/0);
+  data::Dataset first;
+  first.channels = train.channels;
+  for (size_t i = 0; i < plan.size() && static_cast<int64_t>(i) < config.accumulate; ++i) {
+    for (const int64_t index : plan[i])
+      first.Add(train.sequence(index), train.labels[static_cast<size_t>(index)]);
+  }
+  return first;
+}
+
+// Of the weights that are kept; empty where there are none or where they cannot be read, which the
+// next command will say.
+Json KeptFusion(const io::RunFolder& folder) {
+  try {
+    return DescribeFusion(FusionLogits(io::SafetensorsFile(folder.model())));
+  } catch (const Error&) {
+    return Json::object();
+  }
+}
+
+Json PerSecond(double count, double seconds) {
+  return seconds > 0 && std::isfinite(count) ? Json(count / seconds) : Json(nullptr);
 }
 
 Json PointToJson(const std::optional<ValidationPoint>& point) {
@@ -48,15 +80,22 @@ TrainSummary TrainRun(const RunRequest& request,
   const Config config = PlanRun(request);
   SetThreads(config.train.threads);
   TuneAllocator();
-  const auto splits = data::Load(config.data, {data::Split::kTrain, data::Split::kValidation});
+  data::LoadedTask loaded =
+      data::LoadTask(config.data, {data::Split::kTrain, data::Split::kValidation});
+  const data::TaskInfo& task = loaded.info;
+  auto& splits = loaded.splits;
+  if (config.train.overfit_batch) {
+    data::Dataset first = FirstStep(splits.at(data::Split::kTrain), config.train);
+    splits[data::Split::kValidation] = first;
+    splits[data::Split::kTrain] = std::move(first);
+  }
   const data::Dataset& train = splits.at(data::Split::kTrain);
   const data::Dataset& validation = splits.at(data::Split::kValidation);
 
-  const data::TaskInfo task = data::Describe(config.data);
   CheckModel(config, task);  // what cannot be built is said before a folder is made
   const OpenRun run = OpenRunFolder(request, config);
   Trainer trainer(run.folder, config, task, train, validation);
-  if (request.resume) trainer.Resume();
+  if (request.resume) trainer.Resume(request.from_step);
   TrainSummary summary{
       .start = {.folder = run.folder,
                 .config = config,
@@ -73,13 +112,21 @@ TrainSummary TrainRun(const RunRequest& request,
   const std::unique_ptr<TrainObserver> observer = begin(summary.start);
   trainer.Watch(observer.get());
   summary.end = trainer.Run(should_stop);
-  Check(summary.end != TrainEnd::kFinished || trainer.progress().best, "no evaluation of ",
-        run.folder.root().string(),
+  Check((summary.end != TrainEnd::kFinished && summary.end != TrainEnd::kPatience) ||
+            trainer.progress().best,
+        "no evaluation of ", run.folder.root().string(),
         " gave a finite loss, so there are no weights; lower --lr or --score-gain and train again "
         "with another --out");
   summary.progress = trainer.progress();
   summary.peak_memory_bytes = PeakMemory();
+  summary.fusion = KeptFusion(run.folder);
   return summary;
+}
+
+std::string NextCommand(const TrainSummary& summary) {
+  const std::string run = summary.start.folder.root().string();
+  const bool ended = summary.end == TrainEnd::kFinished || summary.end == TrainEnd::kPatience;
+  return (ended ? "hkt eval " : "hkt train --resume --out ") + run;
 }
 
 Json ToJson(const TrainSummary& summary) {
@@ -87,6 +134,7 @@ Json ToJson(const TrainSummary& summary) {
   Json json;
   json["run"] = summary.start.folder.root().string();
   json["end"] = EndName(summary.end);
+  json["overfit_batch"] = summary.start.config.train.overfit_batch;
   json["config"] = io::ToJson(summary.start.config);
   json["parameters"] = summary.start.parameters;
   json["train_samples"] = summary.start.train_samples;
@@ -99,11 +147,18 @@ Json ToJson(const TrainSummary& summary) {
   json["tokens"] = p.tokens;
   json["best"] = PointToJson(p.best);
   json["last"] = PointToJson(p.last);
-  json["tokens_per_second"] =
-      p.step_seconds > 0 ? Json(static_cast<double>(p.tokens) / p.step_seconds) : Json(nullptr);
+  json["evaluations_since_best"] = p.evaluations_since_best;
+  json["tokens_per_second"] = PerSecond(static_cast<double>(p.tokens), p.step_seconds);
+  json["flops_per_second"] = PerSecond(kFlopsPerMultiplyAdd * p.multiply_adds, p.step_seconds);
   json["seconds"] = p.elapsed_seconds;
   json["step_seconds"] = p.step_seconds;
   json["peak_memory_bytes"] = summary.peak_memory_bytes;
+  json.update(summary.fusion);
+  const io::RunFolder& folder = summary.start.folder;
+  json["files"] = {{"weights", folder.model().string()},
+                   {"state", folder.state().string()},
+                   {"metrics", folder.metrics().string()}};
+  json["next"] = NextCommand(summary);
   return json;
 }
 
@@ -112,7 +167,7 @@ Json EvaluateRun(const EvaluateRequest& request) {
   const io::RunFolder folder(request.run);
   SetThreads(request.threads);
   TrainedModel trained = LoadTrained(folder, request.data);
-  const auto splits = data::Load(trained.config.data, {split});
+  const auto splits = data::LoadTask(trained.config.data, {split}, trained.task.classes).splits;
   const data::Dataset& dataset = splits.at(split);
   const auto evaluation =
       Evaluate(trained.model, dataset, request.batch.value_or(trained.config.train.batch));

@@ -33,6 +33,7 @@ struct TrainSummary {
   Progress progress{};
   double majority_share = 0;  // of the validation split
   int64_t peak_memory_bytes = 0;
+  nlohmann::ordered_json fusion{};  // DescribeFusion of the best weights
 };
 
 // Opens or resumes the run folder, loads the data (train and validation, never test), and trains.
@@ -40,6 +41,9 @@ struct TrainSummary {
 TrainSummary TrainRun(const RunRequest& request,
                       const std::function<std::unique_ptr<TrainObserver>(const TrainStart&)>& begin,
                       const ShouldStop& should_stop = {});
+
+// What to type next: evaluate what ended, resume what was left.
+std::string NextCommand(const TrainSummary& summary);
 
 nlohmann::ordered_json ToJson(const TrainSummary& summary);
 

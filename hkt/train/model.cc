@@ -6,6 +6,7 @@
 
 #include "hkt/base/error.h"
 #include "hkt/nn/classifier.h"
+#include "hkt/nn/cost.h"
 #include "hkt/train/system.h"
 
 namespace hkt::train {
@@ -17,8 +18,9 @@ struct Model::Impl {
 namespace {
 
 nn::ClassifierOptions CheckedOptions(const Config& config, const data::TaskInfo& task) {
-  const nn::ClassifierOptions options = nn::MakeClassifierOptions(
-      config.model, task.vocabulary, task.seq_len, static_cast<int64_t>(task.classes.size()));
+  const nn::ClassifierOptions options =
+      nn::MakeClassifierOptions(config.model, task.vocabulary, task.seq_len,
+                                static_cast<int64_t>(task.classes.size()), task.channels > 1);
   // Weights, gradients and two moments in fp32; what the activations need comes on top.
   constexpr double kGiB = 1 << 30;
   const double needed = 16.0 * static_cast<double>(nn::ParameterCount(options)),
@@ -48,6 +50,10 @@ Model::Model(const Config& config, const data::TaskInfo& task) {
 at::Tensor Model::Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths,
                           std::vector<at::Tensor>* attention_inputs) const {
   return impl_->module->forward(ids, lengths, attention_inputs);
+}
+
+double Model::ForwardMultiplyAdds(int64_t length) const {
+  return nn::ForwardMultiplyAdds(impl_->module->options(), length);
 }
 
 int64_t Model::parameter_count() const {

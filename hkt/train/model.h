@@ -35,6 +35,10 @@ class Model {
   at::Tensor Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths,
                      std::vector<at::Tensor>* attention_inputs = nullptr) const;
 
+  // Useful multiply-adds of a forward pass over one sequence of so many valid tokens
+  // (hkt/nn/cost.h).
+  double ForwardMultiplyAdds(int64_t length) const;
+
   // In the module's order; the tensors are the module's own.
   const NamedTensors& parameters() const { return parameters_; }
   int64_t parameter_count() const;

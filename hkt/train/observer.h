@@ -11,6 +11,9 @@
 
 namespace hkt::train {
 
+// A useful multiply-add (hkt/nn/cost.h) counts as two floating-point operations.
+constexpr double kFlopsPerMultiplyAdd = 2;
+
 // Asked between micro-batches and between steps: true asks to stop.
 using ShouldStop = std::function<bool()>;
 
@@ -42,12 +45,14 @@ struct Progress {
   int64_t skipped = 0, skipped_in_a_row = 0;
   double elapsed_seconds = 0;  // in all sessions, evaluation and saving included
   double step_seconds = 0;     // in training steps alone
+  double multiply_adds = 0;    // useful ones of all steps, forward and backward
   int64_t evaluated_step = 0;  // the last evaluation was after so many steps; 0: none yet
   std::optional<ValidationPoint> best, last;
+  int64_t evaluations_since_best = 0;
   // Sums over the steps since the last line in the metrics.
   double window_loss = 0;
   int64_t window_steps = 0, window_tokens = 0;
-  double window_seconds = 0;
+  double window_seconds = 0, window_multiply_adds = 0;
 
   bool operator==(const Progress& other) const;
 };
@@ -65,6 +70,7 @@ struct EvaluationReport {
   ValidationPoint point;
   bool is_best = false;
   double seconds = 0;
+  bool overfit_batch = false;  // not on validation, but on the one batch that is trained on
 };
 
 // What wants to know how training goes on. Called in the training thread.
@@ -81,6 +87,7 @@ enum class TrainEnd {
   kFinished,  // all steps are done and evaluated
   kStopped,   // should_stop said so
   kTimeUp,    // --max-time
+  kPatience,  // --patience: so many evaluations were no better
 };
 
 }  // namespace hkt::train

@@ -4,56 +4,87 @@
 #include <ATen/ops/softmax.h>
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
-#include "hkt/base/error.h"
 #include "hkt/data/tensors.h"
 #include "hkt/train/checkpoint.h"
 
 namespace hkt::train {
+namespace {
 
-Predictions Predict(const io::RunFolder& folder, const std::vector<std::string>& texts) {
-  TrainedModel trained = LoadTrained(folder);
-  const at::NoGradGuard no_grad;
-  Predictions result{trained.task.classes, std::vector<Prediction>(texts.size())};
-  data::Dataset dataset;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    Check(!texts[i].empty(), "text ", i + 1, " is empty; give one text a line");
-    try {
-      dataset.Add(data::Encode(trained.config.data, texts[i], &result.texts[i].truncated),
-                  /*label=*/0);
-    } catch (const Error& error) {
-      Fail("text ", i + 1, ": ", error.what());
-    }
-  }
-  for (const auto& indices : data::PlanEvaluation(dataset, trained.config.train.batch)) {
-    const data::TensorBatch batch = data::ToTensors(data::Gather(dataset, indices));
+// The samples of one window and what became of them.
+struct Window {
+  std::vector<Prediction> predictions;
+  data::Dataset samples;        // those that are not blank
+  std::vector<size_t> indices;  // of these in `predictions`
+};
+
+void Classify(const TrainedModel& trained, int64_t batch, Window& window) {
+  Model model = trained.model;
+  for (const auto& indices : data::PlanEvaluation(window.samples, batch)) {
+    const data::TensorBatch input = data::ToTensors(data::Gather(window.samples, indices));
     const at::Tensor rows =
-        at::softmax(trained.model.Forward(batch.ids, batch.lengths).to(at::kDouble), 1)
-            .contiguous();
+        at::softmax(model.Forward(input.ids, input.lengths).to(at::kDouble), 1).contiguous();
     const double* row = rows.const_data_ptr<double>();
-    for (int64_t index : batch.indices) {
-      Prediction& prediction = result.texts[static_cast<size_t>(index)];
-      prediction.probabilities.assign(row, row + rows.size(1));
-      const auto best =
-          std::max_element(prediction.probabilities.begin(), prediction.probabilities.end());
-      prediction.label = best - prediction.probabilities.begin();
-      prediction.name = trained.task.classes.at(static_cast<size_t>(prediction.label));
-      prediction.probability = *best;
+    for (const int64_t index : input.indices) {
+      Prediction& p = window.predictions[window.indices[static_cast<size_t>(index)]];
+      p.probabilities.assign(row, row + rows.size(1));
+      const auto best = std::max_element(p.probabilities.begin(), p.probabilities.end());
+      p.label = best - p.probabilities.begin();
+      p.name = trained.task.classes.at(static_cast<size_t>(p.label));
+      p.probability = *best;
       row += rows.size(1);
     }
   }
-  return result;
 }
 
-std::vector<std::string> SplitLines(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    if (!lines.back().empty() && lines.back().back() == '\r') lines.back().pop_back();
-    begin = end + 1;
+}  // namespace
+
+bool DatasetSource::Next(Sample* sample) {
+  if (next_ == dataset_.size()) return false;
+  const auto tokens = dataset_.sequence(next_++);
+  *sample = {.tokens = {tokens.begin(), tokens.end()}, .truncated = false};
+  return true;
+}
+
+Predictor::Predictor(const io::RunFolder& folder)
+    : trained_(std::make_unique<const TrainedModel>(LoadTrained(folder))) {}
+Predictor::~Predictor() = default;
+
+const Config& Predictor::config() const { return trained_->config; }
+const std::vector<std::string>& Predictor::classes() const { return trained_->task.classes; }
+
+void Predictor::Predict(SampleSource& source, const PredictOptions& options,
+                        const std::function<void(const std::vector<Prediction>&)>& write) const {
+  const at::NoGradGuard no_grad;
+  std::exception_ptr failure;
+  int64_t number = 0;
+  for (bool more = true; more;) {
+    Window window;
+    window.samples.channels = trained_->task.channels;
+    while (static_cast<int64_t>(window.predictions.size()) < options.window &&
+           (window.predictions.empty() || source.Ready())) {
+      Sample sample;
+      try {
+        more = source.Next(&sample);
+      } catch (...) {  // what was good before it is answered first
+        failure = std::current_exception();
+        more = false;
+      }
+      if (!more) break;
+      Prediction& p = window.predictions.emplace_back();
+      p.number = ++number;
+      p.truncated = sample.truncated;
+      p.blank = sample.tokens.empty();
+      if (p.blank) continue;
+      window.indices.push_back(window.predictions.size() - 1);
+      window.samples.Add(sample.tokens, /*label=*/0);
+    }
+    Classify(*trained_, options.batch, window);
+    if (!window.predictions.empty()) write(window.predictions);
   }
-  return lines;
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace hkt::train

@@ -104,10 +104,10 @@ void ProgressPrinter::OnEvaluation(const EvaluationReport& report) {
                      static_cast<long>(report.point.step), static_cast<long>(steps_)));
     return;
   }
-  PrintLine(Format("step %ld/%ld  validation accuracy %.2f %%  loss %.4f%s",
+  PrintLine(Format("step %ld/%ld  %s accuracy %.2f %%  loss %.4f%s",
                    static_cast<long>(report.point.step), static_cast<long>(steps_),
-                   100 * report.point.accuracy, report.point.loss,
-                   report.is_best ? "  (best so far)" : ""));
+                   report.overfit_batch ? "the batch's" : "validation", 100 * report.point.accuracy,
+                   report.point.loss, report.is_best ? "  (best so far)" : ""));
 }
 
 void ProgressPrinter::OnWarning(const std::string& message) {

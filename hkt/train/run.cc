@@ -15,8 +15,10 @@ namespace {
 // are chosen. The number of threads changes the order of some sums, so the result stays bitwise the
 // same only when it stays the same; a run must be able to move to another machine all the same.
 // `data` is a path: the state holds the data to their content.
-constexpr std::array<std::string_view, 5> kChangeable = {"data", "max_time", "save_every",
-                                                         "log_every", "threads"};
+// `patience` decides when a run ends, not what it computes: one that ended early may go on.
+constexpr std::array<std::string_view, 8> kChangeable = {"data",        "max_time",  "save_every",
+                                                         "keep_states", "log_every", "tensorboard",
+                                                         "threads",     "patience"};
 
 Config PlanResume(const RunRequest& request) {
   CheckUsage(!request.out.empty(),
@@ -61,6 +63,7 @@ Config PlanRun(const RunRequest& asked) {
   // The run can then be resumed and evaluated from any folder.
   std::string& data = request.config.data.data;
   if (!data.empty()) data = std::filesystem::absolute(data).lexically_normal().string();
+  CheckUsage(request.resume || !request.from_step, "--from-step needs --resume");
   if (request.resume) return PlanResume(request);
   Config config = request.config;
   Resolve(config);
@@ -70,7 +73,9 @@ Config PlanRun(const RunRequest& asked) {
 
 OpenRun OpenRunFolder(const RunRequest& request, const Config& planned) {
   if (request.resume) {
-    return {io::RunFolder(request.out), std::make_unique<io::FolderLock>(request.out)};
+    OpenRun run{io::RunFolder(request.out), std::make_unique<io::FolderLock>(request.out)};
+    io::CheckWritable(run.folder.root());  // now, and not when the first save fails
+    return run;
   }
   std::filesystem::path root = request.out;
   if (request.out.empty()) {

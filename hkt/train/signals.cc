@@ -8,12 +8,14 @@
 namespace hkt::train {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 volatile sig_atomic_t received = 0;
 std::array<struct sigaction, kSignals.size()> previous;
 
 void Note(int signal) {
+  // Who closed the pipe that progress went into asks once, however much is still written to it.
+  if (received != 0 && signal == SIGPIPE) return;
   if (received != 0) ::_exit(128 + signal);
   received = signal;
 }

@@ -2,9 +2,9 @@
 
 namespace hkt::train {
 
-// While it lives, the first SIGINT, SIGTERM or SIGHUP is only noted, so that a job can save and
-// leave; a second one ends the process at once with status 128 + signal. A signal that was ignored
-// (nohup, a job in the background) stays ignored.
+// While it lives, the first SIGINT, SIGTERM, SIGHUP or SIGPIPE is only noted, so that a job can
+// save and leave; a second one ends the process at once with status 128 + signal. A signal that was
+// ignored (nohup, a job in the background) stays ignored.
 class SignalGuard {
  public:
   SignalGuard();

@@ -12,7 +12,8 @@
 namespace hkt::train {
 
 int64_t TokenCount(const data::TensorBatch& batch) {
-  return batch.lengths ? batch.lengths->sum().item<int64_t>() : batch.ids.numel();
+  return batch.lengths ? batch.lengths->sum().item<int64_t>()
+                       : batch.ids.size(0) * batch.ids.size(1);
 }
 
 TrainStep::TrainStep(Model model, const TrainConfig& config)

@@ -24,6 +24,7 @@ class TrainStep {
                   const ShouldStop& should_stop = {});
 
   AdamW& optimizer() { return optimizer_; }
+  const AdamW& optimizer() const { return optimizer_; }
 
  private:
   Model model_;

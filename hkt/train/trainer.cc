@@ -6,10 +6,14 @@
 
 #include "hkt/base/error.h"
 #include "hkt/base/warn.h"
+#include "hkt/data/cifar10.h"
 #include "hkt/io/file.h"
+#include "hkt/io/json.h"
 #include "hkt/io/json_lines.h"
 #include "hkt/io/safetensors.h"
 #include "hkt/train/evaluate.h"
+#include "hkt/train/fusion.h"
+#include "hkt/train/system.h"
 #include "hkt/train/weights.h"
 
 namespace hkt::train {
@@ -51,9 +55,13 @@ bool Better(const ValidationPoint& candidate, const std::optional<ValidationPoin
          (candidate.accuracy == best->accuracy && candidate.loss < best->loss);
 }
 
-Json Rate(int64_t tokens, double seconds) {
-  return seconds > 0 ? Json(static_cast<double>(tokens) / seconds) : Json(nullptr);
+Json Rate(double count, double seconds) {
+  return seconds > 0 ? Json(count / seconds) : Json(nullptr);
 }
+
+// A training step costs the forward pass three times: each of its products has two in the backward
+// pass.
+constexpr double kPassesPerStep = 3;
 
 }  // namespace
 
@@ -62,22 +70,53 @@ Trainer::Trainer(io::RunFolder folder, const Config& config, const data::TaskInf
                  TrainObserver* observer)
     : folder_(std::move(folder)),
       config_(config),
+      classes_(task.classes),
       train_(train),
       validation_(validation),
       observer_(observer != nullptr ? observer : &Unwatched()),
       fingerprint_(Fingerprint(train, validation)),
       model_(Model(config, task)),
       step_(model_, config.train),
+      log_(folder_),
       random_(RandomState()) {
   Check(validation_.size() > 0,
         "the validation split is empty; the best weights could not be chosen");
+  if (config_.train.ema > 0) average_.emplace(model_.parameters(), config_.train.ema);
 }
 
-void Trainer::Resume() {
+RunTensors Trainer::tensors() const {
+  return {model_, step_.optimizer(), average_ ? &*average_ : nullptr};
+}
+
+void Trainer::GoBackTo(int64_t step) {
+  const std::filesystem::path kept = folder_.state_after(step);
+  const auto others = folder_.kept_states();
+  if (!std::filesystem::exists(kept)) {
+    const io::SafetensorsFile current(folder_.state());
+    const Progress there =
+        ProgressFromJson(io::ParseJson<Json>(current.Meta("progress"), folder_.state().string()),
+                         folder_.state().string());
+    if (there.step == step) return;
+    std::string list;
+    for (const int64_t other : others) list += Concat(other, ", ");
+    Fail("--from-step is ", step, ", and ", folder_.root().string(),
+         " has no state after that step; there are: ", list, there.step);
+  }
+  // What is loaded is known to be whole and to fit before it replaces anything.
+  LoadState(folder_, kept, tensors(), config_, fingerprint_);
+  io::WriteFileAtomically(folder_.state(), io::ReadFile(kept));
+  for (const int64_t other : others) {
+    if (other >= step) std::filesystem::remove(folder_.state_after(other));
+  }
+}
+
+void Trainer::Resume(std::optional<int64_t> from_step) {
+  if (from_step) GoBackTo(*from_step);
   if (std::filesystem::exists(folder_.state())) {
-    progress_ = LoadState(folder_, model_, step_.optimizer(), config_, fingerprint_);
+    progress_ = LoadState(folder_, folder_.state(), tensors(), config_, fingerprint_);
     random_ = RandomState();
     elapsed_before_ = progress_.elapsed_seconds;
+    saved_step_ = progress_.step;
   }
   if (progress_.best) {
     try {
@@ -85,14 +124,26 @@ void Trainer::Resume() {
     } catch (const Error& error) {
       Warn(Concat(error.what(), "; the best weights from here on will be kept"));
       progress_.best.reset();
+      progress_.evaluations_since_best = 0;
       progress_.evaluated_step = -1;  // the weights of the state are the first to be evaluated
     }
   }
   io::DropLinesAfter(folder_.metrics(), progress_.step);
+  if (!finished()) {  // it ended early and goes on with more patience
+    io::DropLines(folder_.metrics(), [](const Json& line) {
+      return line.is_object() && line.value("kind", Json()) == "end";
+    });
+  }
+}
+
+bool Trainer::PatienceUsedUp() const {
+  const int64_t patience = config_.train.patience;
+  return patience > 0 && progress_.evaluations_since_best >= patience;
 }
 
 bool Trainer::finished() const {
-  return progress_.step >= config_.train.steps && progress_.evaluated_step == progress_.step;
+  return (progress_.step >= config_.train.steps && progress_.evaluated_step == progress_.step) ||
+         PatienceUsedUp();
 }
 
 double Trainer::Elapsed() const { return elapsed_before_ + SecondsSince(start_); }
@@ -100,8 +151,15 @@ double Trainer::Elapsed() const { return elapsed_before_ + SecondsSince(start_);
 TrainEnd Trainer::Run(const ShouldStop& should_stop) {
   start_ = Clock::now();
   model_.SetTraining(true);
-  data::TrainLoader loader(train_, config_.train.batch, static_cast<uint64_t>(config_.train.seed),
-                           progress_.position);
+  if (config_.train.tensorboard && !finished()) log_.BeginEvents(progress_.step + 1);
+  const auto seed = static_cast<uint64_t>(config_.train.seed);
+  data::TrainLoader::Change change;
+  if (config_.train.augment) {
+    change = [seed](data::Batch& batch, int64_t epoch) {
+      data::cifar10::Augment(batch, seed, epoch);
+    };
+  }
+  data::TrainLoader loader(train_, config_.train.batch, seed, progress_.position, change);
   TrainEnd end = TrainEnd::kStopped;
   const auto stop = [&] {
     if (config_.train.max_time > 0 && SecondsSince(start_) >= config_.train.max_time)
@@ -123,36 +181,48 @@ TrainEnd Trainer::Run(const ShouldStop& should_stop) {
     if (save_due_) SaveOrWarn();
     if (stop() || !DoStep(loader, stop)) return leave();
   }
-  if (was_finished) return TrainEnd::kFinished;
+  end = progress_.step < config_.train.steps ? TrainEnd::kPatience : TrainEnd::kFinished;
+  if (was_finished) return end;
   Check(Save(/*leaving=*/true, /*is_last=*/true),
         "training ended with weights that are not finite; lower --lr and train again with another "
         "--out. ",
         progress_.best ? folder_.model().string() + " has the best weights before that"
                        : "No weights were kept");
-  WriteMetrics({{"kind", "end"},
-                {"step", progress_.step},
-                {"samples", progress_.samples},
-                {"tokens", progress_.tokens},
-                {"skipped", progress_.skipped},
-                {"tokens_per_second", Rate(progress_.tokens, progress_.step_seconds)},
-                {"seconds", Elapsed()}});
-  return TrainEnd::kFinished;
+  WriteMetrics(
+      {{"kind", "end"},
+       {"step", progress_.step},
+       {"early", end == TrainEnd::kPatience},
+       {"samples", progress_.samples},
+       {"tokens", progress_.tokens},
+       {"skipped", progress_.skipped},
+       {"tokens_per_second", Rate(static_cast<double>(progress_.tokens), progress_.step_seconds)},
+       {"flops_per_second",
+        Rate(kFlopsPerMultiplyAdd * progress_.multiply_adds, progress_.step_seconds)},
+       {"peak_memory_bytes", PeakMemory()},
+       {"seconds", Elapsed()}});
+  return end;
 }
 
 bool Trainer::DoStep(data::TrainLoader& loader, const ShouldStop& should_stop) {
   const auto begin = Clock::now();
   // All micro-batches first: their number of samples is the weight of each.
   std::vector<data::TensorBatch> batches;
-  for (int64_t i = 0; i < config_.train.accumulate; ++i)
-    batches.push_back(data::ToTensors(loader.Next()));
+  double multiply_adds = 0;
+  for (int64_t i = 0; i < config_.train.accumulate; ++i) {
+    data::Batch batch = loader.Next();
+    for (const int64_t length : batch.lengths)
+      multiply_adds += kPassesPerStep * model_.ForwardMultiplyAdds(length);
+    batches.push_back(data::ToTensors(std::move(batch)));
+  }
   StepReport report;
   report.outcome = step_.Run(batches, progress_.step, should_stop);
   const StepOutcome& outcome = report.outcome;
   if (outcome.end == StepOutcome::End::kStopped) return false;
+  const bool skipped = outcome.end == StepOutcome::End::kSkipped;
+  if (average_ && !skipped) average_->Update(progress_.step + 1 - progress_.skipped);
 
   Progress& p = progress_;
   const double seconds = SecondsSince(begin);
-  const bool skipped = outcome.end == StepOutcome::End::kSkipped;
   ++p.step;
   p.position = loader.position();
   random_ = RandomState();
@@ -161,6 +231,8 @@ bool Trainer::DoStep(data::TrainLoader& loader, const ShouldStop& should_stop) {
   p.skipped += skipped;
   p.skipped_in_a_row = skipped ? p.skipped_in_a_row + 1 : 0;
   p.step_seconds += seconds;
+  p.multiply_adds += multiply_adds;
+  p.window_multiply_adds += multiply_adds;
   p.window_tokens += outcome.tokens;
   p.window_seconds += seconds;
   if (!skipped) {
@@ -176,21 +248,7 @@ bool Trainer::DoStep(data::TrainLoader& loader, const ShouldStop& should_stop) {
       static_cast<double>(p.window_tokens) / std::max(p.window_seconds, 1e-9);
   report.logged = config_.train.log_every > 0 &&
                   (p.step % config_.train.log_every == 0 || p.step == config_.train.steps);
-  if (report.logged) {
-    WriteMetrics({{"kind", "train"},
-                  {"step", p.step},
-                  {"epoch", p.position.epoch},
-                  {"loss", report.mean_loss},
-                  {"lr", outcome.rate},
-                  {"gradient_norm", outcome.gradient_norm},
-                  {"skipped", p.skipped},
-                  {"samples", p.samples},
-                  {"tokens", p.tokens},
-                  {"tokens_per_second", report.tokens_per_second},
-                  {"seconds", Elapsed()}});
-    p.window_loss = p.window_seconds = 0;
-    p.window_steps = p.window_tokens = 0;
-  }
+  if (report.logged) LogStep(report);
   observer_->OnStep(report);
   if (p.skipped_in_a_row >= kMaxSkippedInARow) {
     Fail(kMaxSkippedInARow, " steps in a row gave a loss or gradient that is not finite (",
@@ -199,6 +257,28 @@ bool Trainer::DoStep(data::TrainLoader& loader, const ShouldStop& should_stop) {
          " before is untouched");
   }
   return true;
+}
+
+void Trainer::LogStep(const StepReport& report) {
+  Progress& p = progress_;
+  Json line = {
+      {"kind", "train"},
+      {"step", p.step},
+      {"epoch", p.position.epoch},
+      {"loss", report.mean_loss},
+      {"lr", report.outcome.rate},
+      {"gradient_norm", report.outcome.gradient_norm},
+      {"skipped", p.skipped},
+      {"samples", p.samples},
+      {"tokens", p.tokens},
+      {"tokens_per_second", report.tokens_per_second},
+      {"flops_per_second", Rate(kFlopsPerMultiplyAdd * p.window_multiply_adds, p.window_seconds)},
+      {"peak_memory_bytes", PeakMemory()},
+      {"seconds", Elapsed()}};
+  line.update(DescribeFusion(model_.parameters()));
+  WriteMetrics(line);
+  p.window_loss = p.window_seconds = p.window_multiply_adds = 0;
+  p.window_steps = p.window_tokens = 0;
 }
 
 bool Trainer::EvaluationDue() const {
@@ -211,11 +291,15 @@ bool Trainer::EvaluationDue() const {
 bool Trainer::DoEvaluation(const ShouldStop& should_stop) {
   const auto begin = Clock::now();
   try {
+    // The averaged weights are those that are kept, so they are those that are evaluated.
+    std::optional<WeightAverage::InPlace> averaged;
+    if (average_) averaged.emplace(*average_);
     const auto evaluation = Evaluate(model_, validation_, config_.train.batch, should_stop);
     if (!evaluation) return false;
     Evaluated({progress_.step, evaluation->accuracy, evaluation->loss}, SecondsSince(begin));
   } catch (...) {
-    // The steps are good even where their evaluation failed; it is repeated when the run goes on.
+    // (The weights themselves are back.) The steps are good even where their evaluation failed; it
+    // is repeated when the run goes on.
     try {
       Save(/*leaving=*/true);
     } catch (const Error& error) {
@@ -227,10 +311,12 @@ bool Trainer::DoEvaluation(const ShouldStop& should_stop) {
 }
 
 void Trainer::Evaluated(const ValidationPoint& point, double seconds) {
-  EvaluationReport report{point, Better(point, progress_.best), seconds};
+  EvaluationReport report{point, Better(point, progress_.best), seconds,
+                          config_.train.overfit_batch};
+  progress_.evaluations_since_best = report.is_best ? 0 : progress_.evaluations_since_best + 1;
   if (report.is_best) {
     try {
-      SaveModel(folder_, model_, config_, point);
+      SaveModel(folder_, model_, config_, point, classes_);
       progress_.best = point;  // only once it is on the disk
     } catch (const Error& error) {
       if (progress_.step >= config_.train.steps) throw;  // no later evaluation could make up for it
@@ -242,7 +328,7 @@ void Trainer::Evaluated(const ValidationPoint& point, double seconds) {
   progress_.evaluated_step = point.step;
   WriteMetrics({{"kind", "eval"},
                 {"step", point.step},
-                {"split", "validation"},
+                {"split", config_.train.overfit_batch ? "overfit_batch" : "validation"},
                 {"accuracy", point.accuracy},
                 {"loss", point.loss},
                 {"best", report.is_best},
@@ -258,10 +344,31 @@ bool Trainer::Save(bool leaving, bool is_last) {
   const int64_t doubtful = leaving ? kDoubtfulWhenLeaving : 1;
   if (!AllFinite(model_) || (progress_.skipped_in_a_row >= doubtful && !is_last)) return false;
   progress_.elapsed_seconds = Elapsed();
-  SaveState(folder_, model_, step_.optimizer(), random_, progress_, config_, fingerprint_);
+  KeepOldState();
+  SaveState(folder_, tensors(), random_, progress_, config_, fingerprint_);
+  saved_step_ = progress_.step;
+  DropOldStates();
   save_due_ = false;
   observer_->OnSave(progress_);
   return true;
+}
+
+// Under a second name, so that there is a state.safetensors at every moment.
+void Trainer::KeepOldState() {
+  if (config_.train.keep_states <= 1 || !saved_step_ || *saved_step_ == progress_.step) return;
+  try {
+    io::LinkOrCopy(folder_.state(), folder_.state_after(*saved_step_));
+  } catch (const Error& error) {
+    Warn(Concat(error.what(), "; the state before is not kept"));
+  }
+}
+
+void Trainer::DropOldStates() const {
+  const auto steps = folder_.kept_states();
+  const auto most = static_cast<size_t>(config_.train.keep_states - 1);
+  std::error_code ignored;
+  for (size_t i = 0; i + most < steps.size(); ++i)
+    std::filesystem::remove(folder_.state_after(steps[i]), ignored);
 }
 
 void Trainer::SaveOrWarn() {
@@ -275,7 +382,7 @@ void Trainer::SaveOrWarn() {
 
 void Trainer::WriteMetrics(const Json& line) {
   try {
-    io::AppendJsonLine(folder_.metrics(), line);
+    log_.Write(line);
   } catch (const Error& error) {
     Warn(Concat(error.what(), "; training goes on without this line"));
   }

@@ -2,11 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "hkt/data/task.h"
 #include "hkt/io/run_folder.h"
+#include "hkt/train/average.h"
 #include "hkt/train/checkpoint.h"
+#include "hkt/train/metrics_log.h"
 #include "hkt/train/observer.h"
 #include "hkt/train/step.h"
 
@@ -27,19 +30,29 @@ class Trainer {
   void Watch(TrainObserver* observer) { observer_ = observer; }
 
   // Goes on from state.safetensors; without one (the run was killed before its first save) from the
-  // start. Then drops the lines of metrics.jsonl that are to be written again.
-  void Resume();
+  // start. With `from_step` from the state after that step, which --keep-states kept; it becomes
+  // the run's state, and what came after it is removed. Then drops the lines of metrics.jsonl that
+  // are to be written again.
+  void Resume(std::optional<int64_t> from_step = std::nullopt);
 
   // Trains to the end, or until told to stop; saves in all cases. Throws Error when 20 steps in a
   // row were not finite or the final save fails; what was saved before stays.
   TrainEnd Run(const ShouldStop& should_stop = {});
 
+  // All steps are done and evaluated, or patience is used up.
   bool finished() const;
   const Progress& progress() const { return progress_; }
   const Model& model() const { return model_; }
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  RunTensors tensors() const;
+  void GoBackTo(int64_t step);
+  bool PatienceUsedUp() const;
+  void LogStep(const StepReport& report);
+  void KeepOldState();
+  void DropOldStates() const;
 
   // False: stopped inside the step, which then never was.
   bool DoStep(data::TrainLoader& loader, const ShouldStop& should_stop);
@@ -55,16 +68,20 @@ class Trainer {
 
   io::RunFolder folder_;
   Config config_;
+  std::vector<std::string> classes_;
   const data::Dataset& train_;
   const data::Dataset& validation_;
   TrainObserver* observer_;
   std::string fingerprint_;
   Model model_;
   TrainStep step_;
+  std::optional<WeightAverage> average_;  // with --ema
+  MetricsLog log_;
   Progress progress_;
   at::Tensor random_;  // the generator's state before the next step
   bool save_due_ = false;
-  double elapsed_before_ = 0;  // in earlier sessions
+  std::optional<int64_t> saved_step_;  // of state.safetensors
+  double elapsed_before_ = 0;          // in earlier sessions
   Clock::time_point start_ = Clock::now();
 };
 

@@ -9,7 +9,6 @@
 
 #include <cmath>
 #include <limits>
-#include <memory>
 
 #include "hkt/base/error.h"
 #include "hkt/base/random.h"
@@ -18,9 +17,8 @@
 #include "hkt/io/json_lines.h"
 #include "hkt/io/safetensors.h"
 #include "hkt/train/evaluate.h"
-#include "hkt/train/predict.h"
 #include "hkt/train/report.h"
-#include "hkt/train/tiny_test_util.h"
+#include "hkt/train/test_run_test_util.h"
 
 namespace hkt::train {
 namespace {
@@ -31,79 +29,6 @@ using ::testing::ThrowsMessage;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Everything that a run tells, and where a test may put a spanner into the works.
-struct Recorder : TrainObserver {
-  void OnStep(const StepReport& report) override {
-    steps[report.progress->step] = report.outcome;
-    if (after_step) after_step(report.progress->step);
-  }
-  void OnEvaluation(const EvaluationReport& report) override { evaluations.push_back(report); }
-  void OnSave(const Progress& progress) override { saves.push_back(progress.step); }
-  void OnWarning(const std::string& message) override { warnings.push_back(message); }
-
-  std::map<int64_t, StepOutcome> steps;
-  std::vector<EvaluationReport> evaluations;
-  std::vector<int64_t> saves;
-  std::vector<std::string> warnings;
-  std::function<void(int64_t step)> after_step;
-};
-
-// One run folder and as many sessions in it as a test likes.
-struct TestRun {
-  explicit TestRun(Config c = TinyConfig()) : config(c), task(data::Describe(c.data)) {}
-
-  std::unique_ptr<Trainer> Open(bool resume = false) {
-    auto trainer = std::make_unique<Trainer>(folder, config, task, train, validation, &recorder);
-    if (resume) trainer->Resume();
-    return trainer;
-  }
-
-  // The figures that must be the same bit by bit however often the run was stopped; wall times are
-  // left out.
-  std::string Metrics() const {
-    std::string text;
-    for (auto line : io::ReadJsonLines(folder.metrics())) {
-      for (const char* key : {"seconds", "tokens_per_second", "evaluation_seconds"})
-        line.erase(key);
-      text += io::CompactJson(line) + "\n";
-    }
-    return text;
-  }
-
-  TemporaryFolder temporary;
-  io::RunFolder folder{temporary.path()};
-  Config config;
-  data::TaskInfo task;
-  data::Dataset train = TinyData(50, 1);  // 13 batches an epoch, the last one of 2
-  data::Dataset validation = TinyData(10, 2);
-  Recorder recorder;
-};
-
-// Weights, moments, generator: every byte of every tensor.
-void ExpectSameTensors(const std::filesystem::path& a, const std::filesystem::path& b) {
-  const io::SafetensorsFile first(a), second(b);
-  ASSERT_EQ(first.tensors().size(), second.tensors().size());
-  for (const auto& [name, tensor] : first.tensors()) {
-    const auto& other = second.at(name);
-    EXPECT_TRUE(
-        std::equal(tensor.data.begin(), tensor.data.end(), other.data.begin(), other.data.end()))
-        << name;
-  }
-}
-
-void ExpectSameRun(const TestRun& straight, const TestRun& stopped) {
-  ExpectSameTensors(straight.folder.state(), stopped.folder.state());
-  ExpectSameTensors(straight.folder.model(), stopped.folder.model());
-  EXPECT_EQ(straight.Metrics(), stopped.Metrics());
-  ASSERT_EQ(straight.recorder.steps.size(), stopped.recorder.steps.size());
-  for (const auto& [step, outcome] : straight.recorder.steps) {
-    const StepOutcome& other = stopped.recorder.steps.at(step);
-    EXPECT_EQ(outcome.loss, other.loss) << step;
-    EXPECT_EQ(outcome.rate, other.rate) << step;
-    EXPECT_EQ(outcome.gradient_norm, other.gradient_norm) << step;
-  }
-}
 
 TEST(TrainerTest, ThirtySevenStopSixtyThreeIsAHundred) {
   TestRun straight, stopped;
@@ -470,39 +395,6 @@ TEST(ReportTest, CountsByHand) {
   EXPECT_EQ(report["by_depth"]["2"]["samples"], 2);
   EXPECT_EQ(report["by_root_operator"]["MAX"]["accuracy"], 0.5);
   EXPECT_THROW(ClassificationReport(data::Describe(TinyConfig().data), dataset, {1}), Error);
-}
-
-TEST(PredictTest, TextsOfEveryLengthInOrder) {
-  TestRun run;
-  run.config.train.steps = 5;
-  run.folder.WriteConfig(run.config);
-  EXPECT_THAT([&] { Predict(run.folder, {"1"}); },
-              ThrowsMessage<Error>(HasSubstr("no weights in")));
-  run.Open()->Run();
-  const std::vector<std::string> texts = {"[MAX 2 9 [MIN 4 7 ] 0 ]", "5", "[SM 1 2 3 ]"};
-  const Predictions all = Predict(run.folder, texts);
-  ASSERT_EQ(all.texts.size(), 3u);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const Prediction alone = Predict(run.folder, {texts[i]}).texts[0];
-    EXPECT_EQ(all.texts[i].label, alone.label);
-    EXPECT_NEAR(all.texts[i].probability, alone.probability, 1e-5);
-    EXPECT_EQ(all.texts[i].name, all.classes[static_cast<size_t>(alone.label)]);
-    double sum = 0;
-    for (double p : all.texts[i].probabilities) sum += p;
-    EXPECT_NEAR(sum, 1, 1e-12);
-  }
-  EXPECT_THAT(
-      [&] {
-        Predict(run.folder, {"5", "[MAX"});
-      },
-      ThrowsMessage<Error>(HasSubstr("text 2")));
-  EXPECT_THAT(
-      [&] {
-        Predict(run.folder, {"5", "", "6"});
-      },
-      ThrowsMessage<Error>(HasSubstr("text 2 is empty")));
-  EXPECT_TRUE(Predict(run.folder, {}).texts.empty());
-  EXPECT_EQ(SplitLines("a\r\nb\n\nc"), (std::vector<std::string>{"a", "b", "", "c"}));
 }
 
 }  // namespace

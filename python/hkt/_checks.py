@@ -49,6 +49,9 @@ def probability(name: str, value: Any) -> float:
 def tensor(name: str, value: Any, needs: str) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} is a {type(value).__name__}; it must be {needs}")
+    if value.layout != torch.strided or value.is_nested:
+        kind = "nested" if value.is_nested else str(value.layout).removeprefix("torch.")
+        raise ValueError(f"{name} is a {kind} tensor; it must be {needs}, and dense")
 
 
 def lengths(value: Any, like: Tensor, name: str = "lengths") -> None:

@@ -1,7 +1,7 @@
-"""The safetensors format, as hkt/io/safetensors.h reads and writes it, but for the checksum, which only C++ knows.
+"""The safetensors format, as hkt/io/safetensors.h reads and writes it.
 
 Eight bytes of header length, little-endian; JSON {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]},
-..., "__metadata__": {text: text}}; the data.
+..., "__metadata__": {text: text}}; the data. Files of ours carry a checksum of names, types, shapes, data and metadata.
 """
 
 import ctypes
@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from hkt import _library  # noqa: F401  registers hkt::checksum
 
 _DTYPES = {
     "BOOL": torch.bool,
@@ -30,17 +32,23 @@ _DTYPES = {
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _METADATA = "__metadata__"
+_CHECKSUM = "hkt_checksum"
 
 
 def read(path: pathlib.Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata. ValueError, naming the file, for everything that is not a whole, well-formed file."""
+    """Tensors and metadata. ValueError, naming the file, for everything that is not a whole, well-formed file.
+
+    A checksum of ours must agree; a file without one is accepted.
+    """
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
     if len(content) < 8 or length > len(content) - 8:
         raise ValueError(f"{path}: {len(content)} bytes do not hold its header; it is cut, damaged, or no safetensors file")
     try:
         header = json.loads(content[8 : 8 + length])
-        metadata = {str(key): str(value) for key, value in header.pop(_METADATA, {}).items()}
+        metadata = dict(header.pop(_METADATA, {}))
+        if not all(isinstance(value, str) for value in metadata.values()):
+            raise TypeError
         entries = [(name, e["dtype"], e["shape"], *e["data_offsets"]) for name, e in header.items()]
         entries.sort(key=lambda entry: entry[3:])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -52,7 +60,32 @@ def read(path: pathlib.Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         at = end
     if at != len(data):
         raise ValueError(f"{path}: {len(data) - at} bytes at the end belong to no tensor; the file is damaged")
+    if metadata.get(_CHECKSUM, "") not in ("", _checksum(tensors, metadata)):
+        raise ValueError(f"{path}: the checksum does not agree, so the file is damaged; use a copy of it, or train again")
     return tensors, metadata
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+
+
+def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """As ChecksumOf in hkt/io/safetensors.cc: lengths go in beside texts, so that where a text ends counts, too."""
+    pieces: list[Tensor] = []
+
+    def add(*texts: str) -> None:
+        encoded = [text.encode() for text in texts]
+        together = b"".join(b"%d:%b" % (len(text), text) for text in encoded)
+        pieces.append(torch.frombuffer(bytearray(together), dtype=torch.uint8))
+
+    for key in sorted(set(metadata) - {_CHECKSUM}):
+        add(key, metadata[key])
+    for name in sorted(tensors):
+        add(name, _NAMES[tensors[name].dtype])
+        for size in tensors[name].shape:
+            pieces.append(torch.frombuffer(bytearray(b"%d," % size), dtype=torch.uint8))
+        pieces.append(_bytes(tensors[name]))
+    return f"xxh3-128:{torch.ops.hkt.checksum(pieces)}"
 
 
 def _tensor(where: str, data: memoryview, at: int, dtype: Any, shape: Any, begin: Any, end: Any) -> Tensor:
@@ -70,15 +103,16 @@ def _tensor(where: str, data: memoryview, at: int, dtype: Any, shape: Any, begin
 
 def write(path: pathlib.Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Replaces the file atomically."""
-    header: dict[str, Any] = {_METADATA: dict(metadata)}
+    for name, tensor in tensors.items():
+        if tensor.dtype not in _NAMES:
+            raise TypeError(f"{name} is {tensor.dtype}; a file holds {', '.join(str(dtype) for dtype in _NAMES)}")
+    header: dict[str, Any] = {_METADATA: {**metadata, _CHECKSUM: _checksum(tensors, metadata)}}
     rows, at = [], 0
     # Widest types first, so that every tensor is aligned to its own element.
     for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])):
-        if tensor.dtype not in _NAMES:
-            raise TypeError(f"{name} is {tensor.dtype}; a file holds {', '.join(str(dtype) for dtype in _NAMES)}")
-        row = tensor.detach().cpu().contiguous()
-        size = row.numel() * row.element_size()
-        header[name] = {"dtype": _NAMES[row.dtype], "shape": list(row.shape), "data_offsets": [at, at + size]}
+        row = _bytes(tensor)
+        size = row.numel()
+        header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + size]}
         rows.append(ctypes.string_at(row.data_ptr(), size) if size else b"")
         at += size
     text = json.dumps(header).encode()

@@ -204,50 +204,92 @@ class HKTAttention(nn.Module):
 
     def attend(self, x: Tensor, lengths: Tensor | None, causal: bool) -> Tensor:
         """``forward`` with the causal mask as a matter of the call."""
-        self._check_input(x, lengths)
+        x, valid = self._valid(x, lengths)
+        queries, keys, branches = self._levels(x)
+        value = self._heads("value", self.value(x), x, self.num_kv_heads).transpose(1, 2)
+        mixed = self._mix(queries, keys, value, branches, causal, lengths)
+        out: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
+        if self.dropout > 0 and self.training:
+            out = F.dropout(out, self.dropout)
+        return out if valid is None else torch.where(valid, out, 0)
+
+    def weights(self, x: Tensor, lengths: Tensor | None = None, *, causal: bool | None = None) -> Tensor:
+        """The attention weights [B, H, T, T] of ``forward``: what the softmax over the mixed scores gives.
+
+        For looking at: T x T memory, and T / D times the work of the layer's attention, as the operator is asked what it
+        does to the rows of a unit matrix. Rows in the padding are 0. Differentiable.
+
+        Args:
+            x: as in ``forward``.
+            lengths: as in ``forward``.
+            causal: the mask; None: the layer's.
+
+        Raises:
+            ValueError: gates (``hybrid``), as a head is then more than weights; else as ``forward``.
+            TypeError: as ``forward``.
+        """
+        if self.hybrid:
+            raise ValueError("weights of a layer with hybrid=True: its heads mix attention with convolutions; use hybrid=False")
+        x, _ = self._valid(x, lengths)
+        queries, keys, _ = self._levels(x)
         T = x.size(1)
-        valid = None
-        if lengths is not None:
-            # A selection: NaN in the padding must meet no arithmetic, as 0 times NaN is NaN in every weight's gradient.
-            valid = torch.arange(T, device=x.device).lt(lengths.unsqueeze(1)).unsqueeze(2)
-            x = torch.where(valid, x, 0)
+        unit = torch.eye(T, dtype=queries[0].dtype, device=x.device).expand(x.size(0), self.num_kv_heads, T, T)
+        return self._mix(queries, keys, unit, [], self.causal if causal is None else causal, lengths)
+
+    def _valid(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """x, 0 in the padding, and which rows are valid, [B, T, 1]."""
+        self._check_input(x, lengths)
+        if lengths is None:
+            return x, None
+        # A selection: NaN in the padding must meet no arithmetic, as 0 times NaN is NaN in every weight's gradient.
+        valid = torch.arange(x.size(1), device=x.device).lt(lengths.unsqueeze(1)).unsqueeze(2)
+        return torch.where(valid, x, 0), valid
+
+    def _levels(self, x: Tensor) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """Queries, keys and, with gates, branches of every level, [B, heads, T_l, D]."""
         queries, keys, branches = [], [], []
         level = x
         for l in range(self.levels):
             if l > 0:
                 level = self.downsample[str(l)](level)
                 self._warn_if_single(l, level)
-            query = self._heads(self.query[l](level))
-            key = query if self.key is None else self._heads(self.key[l](level))
+            query = self._heads(f"query.{l}", self.query[l](level), level, self.num_heads)
+            key = query
+            if self.key is not None:
+                key = self._heads(f"key.{l}", self.key[l](level), level, self.num_kv_heads)
             if self._rotary:
                 key, query = self._rotary[l](key), self._rotary[l](query)
             queries.append(query.transpose(1, 2))
             keys.append(key.transpose(1, 2))
             if self.hybrid:
-                branches.append(self._heads(self.conv[l](level)).transpose(1, 2))
-        value = self._heads(self.value(x)).transpose(1, 2)
-        mixed = _multiscale_attention(
-            queries,
-            keys,
-            value,
-            self.level_logits,
-            self.gate_logits,
-            branches,
-            self.stride,
-            None,
-            self.score_gain,
-            causal,
-            lengths,
-        )
-        out: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
-        if self.dropout > 0 and self.training:
-            out = F.dropout(out, self.dropout)
-        return out if valid is None else torch.where(valid, out, 0)
+                branch = self._heads(f"conv.{l}", self.conv[l](level), level, self.num_heads)
+                branches.append(branch.transpose(1, 2))
+        return queries, keys, branches
 
-    def _heads(self, rows: Tensor) -> Tensor:
-        """[B, T_l, heads * D] seen as [B, T_l, heads, D]."""
-        B, Tl, width = rows.shape
-        return rows.view(B, Tl, width // self.head_width, self.head_width)
+    def _mix(
+        self,
+        queries: list[Tensor],
+        keys: list[Tensor],
+        value: Tensor,
+        branches: list[Tensor],
+        causal: bool,
+        lengths: Tensor | None,
+    ) -> Tensor:
+        gain, gates = self.score_gain, self.gate_logits
+        mixed: Tensor = _multiscale_attention(
+            queries, keys, value, self.level_logits, gates, branches, self.stride, None, gain, causal, lengths
+        )
+        return mixed
+
+    def _heads(self, name: str, rows: Tensor, level: Tensor, heads: int) -> Tensor:
+        """[B, T_l, heads * D] seen as [B, T_l, heads, D]; ``name`` is the submodule that made it, maybe a user's own."""
+        B, Tl, _ = level.shape
+        if rows.shape != (B, Tl, heads * self.head_width):
+            raise ValueError(
+                f"{name} gives {list(rows.shape)}; it must give [B, T, width] with width = {heads * self.head_width} for the "
+                f"{list(level.shape)} that it is called with"
+            )
+        return rows.view(B, Tl, heads, self.head_width)
 
     def _check_together(self) -> None:
         if self.d_model % self.num_heads:
@@ -284,7 +326,7 @@ class HKTAttention(nn.Module):
             warnings.warn(
                 f"level {l} has a single position for sequences of T <= {self.stride}^{l} tokens: it only flattens the "
                 "attention there; use fewer levels or longer sequences",
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def extra_repr(self) -> str:

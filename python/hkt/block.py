@@ -45,14 +45,14 @@ class TransformerBlock(nn.Module):
         **attention: Any,
     ) -> None:
         super().__init__()
-        d_ff = _checks.integer("d_ff", d_ff, 1)
+        self.d_ff = _checks.integer("d_ff", d_ff, 1)
         self.dropout = _checks.probability("dropout", dropout)
         d_model = _checks.integer("d_model", d_model, 1)
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.attention_norm = nn.LayerNorm(d_model, **factory)
         self.attention = HKTAttention(d_model, num_heads, levels, stride, dropout=self.dropout, **attention, **factory)
         self.ffn_norm = nn.LayerNorm(d_model, **factory)
-        self.ffn = nn.ModuleList([nn.Linear(d_model, d_ff, **factory), nn.Linear(d_ff, d_model, **factory)])
+        self.ffn = nn.ModuleList([nn.Linear(d_model, self.d_ff, **factory), nn.Linear(self.d_ff, d_model, **factory)])
 
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """x [B, T, d_model] -> the same shape; lengths as in HKTAttention.

@@ -66,7 +66,7 @@ class Classifier(nn.Module):
         self.vocabulary = _checks.integer("vocabulary", vocabulary, 1)
         self.dropout = _checks.probability("dropout", dropout)
         d_model = _checks.integer("d_model", d_model, 1)
-        classes = _checks.integer("classes", classes, 1)
+        self.classes = _checks.integer("classes", classes, 1)
         layers = _checks.integer("layers", layers, 1)
         if seq_len is None and not _checks.flag("rotary", rotary):
             raise ValueError("seq_len is None; learned positions need the length of the longest sequence (or rotary=True)")
@@ -85,7 +85,7 @@ class Classifier(nn.Module):
             for _ in range(layers)
         )
         self.final_norm = nn.LayerNorm(d_model, **factory)
-        self.head = nn.Linear(d_model, classes, **factory)
+        self.head = nn.Linear(d_model, self.classes, **factory)
 
     def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Logits of every class.
@@ -120,7 +120,7 @@ class Classifier(nn.Module):
         self._check_ids(ids)
         x = self.embedding(ids)
         if self.position is not None:
-            x = x + self.position.weight[:T]
+            x = x + self.position(torch.arange(T, device=ids.device))
         if self.dropout > 0 and self.training:
             x = F.dropout(x, self.dropout)
         for block in self.blocks:

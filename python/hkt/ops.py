@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from hkt import _library  # noqa: F401  registers the operators
+from hkt import _library, _vmap  # noqa: F401  registers the operators, and how vmap maps them
 
 # Looked up once: a look-up costs as much as the call.
 _attention = torch.ops.hkt.attention.default

@@ -50,11 +50,11 @@ class MultiheadAttention(nn.Module):
         key: Tensor,
         value: Tensor,
         key_padding_mask: Tensor | None = None,
-        need_weights: bool = True,
+        need_weights: bool | None = None,
         attn_mask: Tensor | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> tuple[Tensor, None]:
+    ) -> tuple[Tensor, Tensor | None]:
         """Self-attention.
 
         Args:
@@ -62,13 +62,16 @@ class MultiheadAttention(nn.Module):
             key: the same tensor.
             value: the same tensor.
             key_padding_mask: [B, T] ([T] without a batch), true or minus infinity in the padding, which is on the right.
-            need_weights: there are none to return; True is a warning.
+            need_weights: True returns the attention weights, at the cost of T x T memory and T / head_dim times the work of
+                the layer's attention; False returns None. Not given: None, too, and a warning; nn.MultiheadAttention would
+                compute them.
             attn_mask: causal (true or minus infinity above the diagonal) or without effect; [T, T], or [B * H, T, T].
-            average_attn_weights: without effect.
+            average_attn_weights: the mean of the weights over heads.
             is_causal: says that attn_mask is causal; it is then not looked at.
 
         Returns:
-            The output in query's shape, and None.
+            The output in query's shape; and None, or the weights [B, T, T], [B, H, T, T] where they are not averaged (without
+            B for an input without a batch), 0 in rows of the padding, and never dropped out.
 
         Raises:
             ValueError: cross-attention, padding that is not on the right, another mask, or a wrong shape.
@@ -79,8 +82,12 @@ class MultiheadAttention(nn.Module):
         _checks.tensor("query", query, "a tensor")
         if query.dim() not in (2, 3):
             raise ValueError(f"query has shape {list(query.shape)}; it must have 2 or 3 dimensions")
-        if need_weights:
-            warnings.warn("need_weights: HKT keeps no T x T weights, None is returned in their place", stacklevel=2)
+        if need_weights is None and not torch.compiler.is_compiling():
+            warnings.warn(
+                "need_weights is not given: HKT returns None in the weights' place, and keeps nothing T x T. Give "
+                "need_weights=True to have the weights, False to say that nobody wants them",
+                stacklevel=2,
+            )
         batched = query.dim() == 3
         x = query.unsqueeze(0) if not batched else query if self.batch_first else query.transpose(0, 1)
         lengths = None
@@ -88,7 +95,12 @@ class MultiheadAttention(nn.Module):
             lengths = _lengths(key_padding_mask if batched else key_padding_mask.unsqueeze(0), x)
         causal = bool(is_causal) or (attn_mask is not None and _is_causal(attn_mask, x.size(1)))
         out = self.attention.attend(x, lengths, causal)
-        return (out.squeeze(0) if not batched else out if self.batch_first else out.transpose(0, 1)), None
+        out = out.squeeze(0) if not batched else out if self.batch_first else out.transpose(0, 1)
+        if not need_weights:
+            return out, None
+        weights = self.attention.weights(x, lengths, causal=causal)
+        weights = weights.mean(1) if average_attn_weights else weights
+        return out, weights if batched else weights.squeeze(0)
 
 
 def _masked(name: str, mask: Tensor) -> Tensor:

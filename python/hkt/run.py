@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,14 +17,18 @@ from hkt.classifier import Classifier
 
 # The options of hkt/base/config.h in their order. Those of the model are arguments of the modules, three under PyTorch's
 # words: heads = num_heads, kv_heads = num_kv_heads, bidirectional = not causal.
-DATA_OPTIONS = ("task", "data", "preset", "seq_len", "data_seed")
+DATA_OPTIONS = ("task", "data", "preset", "seq_len", "data_seed", "rgb")
 MODEL_OPTIONS = tuple(
     "model levels stride kernel_size hybrid psd bidirectional rotary bias score_gain d_model heads kv_heads layers d_ff "
     "dropout".split()
 )
 TRAIN_OPTIONS = tuple(
-    "batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed eval_every save_every log_every "
+    "batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed augment eval_every save_every log_every "
     "max_time threads".split()
+)
+# Arguments of HKTAttention that are its attributes, too.
+LAYER_OPTIONS = (
+    "d_model num_heads levels stride num_kv_heads kernel_size hybrid psd rotary score_gain causal bias dropout".split()
 )
 _VERSION = "hkt_version"
 # How torch.compile and DistributedDataParallel name the module that they wrap.
@@ -43,10 +48,8 @@ def load(run_folder: str | os.PathLike[str], *, device: Any = None, dtype: torch
 
     Raises:
         FileNotFoundError: the folder holds no run, or no weights yet.
-        ValueError: a damaged file, one of a newer version of hkt, an option that this package does not know, or weights
-            that do not fit the options.
-
-    The checksum of model.safetensors is not verified; `hkt eval` and `hkt predict` do that.
+        ValueError: a damaged file (the checksum in model.safetensors is compared, where it has one), one of a newer version
+            of hkt, an option that this package does not know, or weights that do not fit the options.
     """
     folder = pathlib.Path(run_folder)
     config = _read_config(folder / "config.json")
@@ -75,15 +78,17 @@ def save(model: nn.Module, run_folder: str | os.PathLike[str], *, config: Mappin
 
     Raises:
         TypeError: no Classifier.
-        ValueError: an option that is unknown or is the model's own, or a folder in which `hkt train` has worked.
+        ValueError: an option that is unknown or is the model's own, parameters that are not a Classifier's (those of LoRA,
+            of parametrizations, of quantised modules), or a folder in which `hkt train` has worked.
     """
     classifier, folder = _unwrap(model), pathlib.Path(run_folder)
     options = _options(classifier, dict(config or {}))
+    weights = {_plain(name): tensor for name, tensor in classifier.state_dict().items()}
+    _check_own(classifier, weights)
     for name in ("state.safetensors", "metrics.jsonl"):
         if (folder / name).exists():
             raise ValueError(f"run_folder {folder} is one that 'hkt train' works in (it has {name}); choose another")
     folder.mkdir(parents=True, exist_ok=True)
-    weights = {_plain(name): tensor for name, tensor in classifier.state_dict().items()}
     metadata = {_VERSION: _library.version, "format": "pt", "config": json.dumps(options)}
     _safetensors.write(folder / "model.safetensors", weights, metadata)
     text = json.dumps({_VERSION: _library.version, **options}, indent=2) + "\n"
@@ -198,8 +203,7 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _fill(model: Classifier, weights: dict[str, Tensor], path: pathlib.Path) -> None:
-    state = model.state_dict()
+def _misfits(state: Mapping[str, Tensor], weights: Mapping[str, Any]) -> str:
     problems = []
     for title, names in [("missing", set(state) - set(weights)), ("not of the model", set(weights) - set(state))]:
         if names:
@@ -209,10 +213,31 @@ def _fill(model: Classifier, weights: dict[str, Tensor], path: pathlib.Path) -> 
             problems.append(f"{name} is {list(weights[name].shape)} instead of {list(state[name].shape)}")
         elif not weights[name].is_floating_point():
             problems.append(f"{name} is {weights[name].dtype}")
+    return "; ".join(problems)
+
+
+def _check_own(model: Classifier, weights: Mapping[str, Any]) -> None:
+    """That these are the parameters of such a classifier, and not of what stands in its modules' places."""
+    layer = model.blocks[0].attention
+    options = {name: getattr(layer, name) for name in LAYER_OPTIONS}
+    with warnings.catch_warnings():  # said when the model was made
+        warnings.simplefilter("ignore")
+        plain = Classifier(
+            model.vocabulary, model.classes, model.seq_len, layers=len(model.blocks), d_ff=model.blocks[0].d_ff,
+            device="meta", **options,
+        )
+    problems = _misfits(plain.state_dict(), weights)
     if problems:
         raise ValueError(
-            f"{path} does not fit the model; {'; '.join(problems)}; use the file with the config.json it was trained with"
+            f"model has other parameters than a Classifier; {problems}; merge LoRA (peft: merge_and_unload), remove "
+            "parametrizations, and save before quantising"
         )
+
+
+def _fill(model: Classifier, weights: dict[str, Tensor], path: pathlib.Path) -> None:
+    problems = _misfits(model.state_dict(), weights)
+    if problems:
+        raise ValueError(f"{path} does not fit the model; {problems}; use the file with the config.json it was trained with")
     model.load_state_dict(weights)
 
 
@@ -248,7 +273,7 @@ def _options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
         "heads": layer.num_heads,
         "kv_heads": layer.num_kv_heads,
         "layers": len(model.blocks),
-        "d_ff": run["d_ff"] if wide else block.ffn[0].out_features,
+        "d_ff": run["d_ff"] if wide else block.d_ff,
         "dropout": model.dropout,
     }
     if model.seq_len is not None and (given or "seq_len" not in run):  # else what the run said, where null is "as the task"

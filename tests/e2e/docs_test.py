@@ -14,7 +14,7 @@ PROGRAM = os.environ["HKT_PROGRAM"]
 PAGES = [SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *sorted((SOURCE / "docs").glob("*.md"))]
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 # Flags of other programs that the pages name.
-FOREIGN = {"--build", "--install", "--prefix", "--output-on-failure", "--no-x"}
+FOREIGN = {"--build", "--install", "--prefix", "--output-on-failure", "--no-x", "--logdir"}
 
 
 def hkt(*args):

@@ -73,10 +73,19 @@ class SchemaTest(unittest.TestCase):
             x = downsample_inputs(dtype=dtype, grad=False)
             out = hkt.downsample(*x, 2)
             self.check(hkt.downsample_backward.default, (torch.randn_like(out), *x, 2))
+            out = hkt.depthwise_conv(*x[:3], 2)
+            self.check(hkt.depthwise_conv_backward.default, (torch.randn_like(out), *x[:2], 2))
 
     def test_downsample(self):
         for dtype in [torch.float32, torch.float64, torch.float16]:
             self.check(hkt.downsample.default, (*downsample_inputs(dtype=dtype), 2))
+
+    def test_depthwise_conv_and_dropout(self):
+        for dtype in [torch.float32, torch.float64, torch.float16]:
+            x = downsample_inputs(dtype=dtype)
+            for stride in [1, 2]:
+                self.check(hkt.depthwise_conv.default, (*x[:3], stride))
+            self.check(hkt.dropout.default, (x[0], torch.tensor(5), 0.3))
 
     def test_multiscale_attention(self):
         q, k, v = attention_inputs(dtype=torch.float32, strided=True)
@@ -94,11 +103,15 @@ class SchemaTest(unittest.TestCase):
         x = downsample_inputs(dtype=torch.float32, grad=False)
         y = hkt.downsample(*x, 2)
         real = [out, lse, *d, y, *hkt.downsample_backward(y, *x, 2)]
+        z = hkt.depthwise_conv(*x[:3], 2)
+        real += [z, *hkt.depthwise_conv_backward(z, *x[:2], 2), hkt.dropout(y, torch.tensor(1), 0.5)]
         q, k, v, x = meta(q), meta(k), v.to("meta"), meta(x)
         out, lse = hkt.attention_forward(q, k, v, 2)
         y = hkt.downsample(*x, 2)
         fake = [out, lse, *hkt.attention_backward(out, q, k, v, out, lse, 2, None, True, None), y,
                 *hkt.downsample_backward(y, *x, 2)]
+        z = hkt.depthwise_conv(*x[:3], 2)
+        fake += [z, *hkt.depthwise_conv_backward(z, *x[:2], 2), hkt.dropout(y, torch.tensor(1, device="meta"), 0.5)]
         self.assertEqual([(x.shape, x.stride(), x.dtype) for x in fake], [(x.shape, x.stride(), x.dtype) for x in real])
         self.assertTrue(real[0].transpose(1, 2).is_contiguous())
 
@@ -126,6 +139,12 @@ class GradientTest(unittest.TestCase):
     def test_downsample_gradients_equal_differences(self):
         for s in [1, 2, 5]:
             self.assertTrue(torch.autograd.gradcheck(lambda *x: hkt.downsample(*x, s), downsample_inputs()))
+
+    def test_depthwise_conv_and_dropout_gradients_equal_differences(self):
+        x = downsample_inputs()
+        for s in [1, 2, 5]:
+            self.assertTrue(torch.autograd.gradcheck(lambda *x: hkt.depthwise_conv(*x, s), x[:3]))
+        self.assertTrue(torch.autograd.gradgradcheck(lambda x: hkt.dropout(x, torch.tensor(3), 0.4), x[:1]))
 
     def test_what_has_no_derivative_says_so(self):
         q, k, v = attention_inputs(L=1)

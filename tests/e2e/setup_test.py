@@ -53,7 +53,7 @@ class SetupTest(unittest.TestCase):
         done = self.run_setup()
         self.assertEqual(done.returncode, 1)
         self.assertIn("sudo apt-get update && sudo apt-get install -y --no-install-recommends libcli11-dev nlohmann-json3-dev "
-                      "libarchive-dev libxxhash-dev libhwy-dev\n", done.stderr)
+                      "libarchive-dev zlib1g-dev libxxhash-dev libhwy-dev\n", done.stderr)
         self.assertFalse((self.root / "called").exists())
 
     def test_as_root_a_failing_install_shows_why(self):

@@ -97,6 +97,47 @@ class AdapterTest(unittest.TestCase):
             for name in ("embed_dim", "num_heads", "head_dim", "dropout", "batch_first", "kdim", "vdim", "training"):
                 self.assertEqual(getattr(new, name), getattr(old, name))
 
+    def test_weights_are_those_of_pytorch_where_they_are_asked_for(self):
+        batch = torch.randn(2, T, D, dtype=torch.float64)
+        padding = torch.arange(T) >= torch.tensor([T, 6]).unsqueeze(1)
+        for batch_first in (True, False):
+            old = attention(batch_first=batch_first)
+            new = hkt.replace_attention(old)
+            x = batch if batch_first else batch.transpose(0, 1)
+            for average in (True, False):
+                for call in ({}, {"attn_mask": causal_mask() < 0}, {"key_padding_mask": padding}):
+                    _, want = old(x, x, x, average_attn_weights=average, **call)
+                    out, got = new(x, x, x, need_weights=True, average_attn_weights=average, **call)
+                    self.assertEqual(got.shape, want.shape)
+                    if "key_padding_mask" in call:
+                        want = want.masked_fill((padding[:, :, None] if average else padding[:, None, :, None]), 0)
+                    torch.testing.assert_close(got, want, **CLOSE)
+                one = batch[0]
+                want = old(one, one, one, average_attn_weights=average)[1]
+                torch.testing.assert_close(new(one, one, one, need_weights=True, average_attn_weights=average)[1], want, **CLOSE)
+        with self.assertWarnsRegex(UserWarning, "need_weights is not given: HKT returns None"):
+            self.assertIsNone(new(x, x, x)[1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertIsNone(new(x, x, x, need_weights=False)[1])
+
+    def test_weights_are_what_the_layer_does_with_its_values(self):
+        for levels, kv in ((1, 4), (3, 2)):
+            layer = hkt.HKTAttention(D, 4, levels, num_kv_heads=kv, hybrid=False, rotary=True, score_gain=3.0)
+            nn.init.normal_(layer.level_logits)
+            x, lengths = torch.randn(2, T, D), torch.tensor([T, 6])
+            weights = layer.weights(x, lengths)
+            values = layer.value(x).unflatten(2, (kv, D // 4)).transpose(1, 2).repeat_interleave(4 // kv, 1)
+            out = layer.output((weights @ values).transpose(1, 2).flatten(2))
+            got = layer(x, lengths)
+            torch.testing.assert_close(got[0], out[0])
+            torch.testing.assert_close(got[1, :6], out[1, :6])
+            self.assertTrue((weights[1, :, 6:] == 0).all() and (weights.triu(1) == 0).all())
+            weights.square().sum().backward()
+            self.assertGreater(layer.level_logits.grad.abs().max() if levels > 1 else 1, 0)
+        with self.assertRaisesRegex(ValueError, "hybrid=True: its heads mix attention with convolutions"):
+            hkt.HKTAttention(D, 4).weights(x)
+
     def test_compiled(self):
         x = torch.randn(2, T, D, dtype=torch.float64)
         new = hkt.replace_attention(attention(batch_first=True))
@@ -123,8 +164,6 @@ class AdapterTest(unittest.TestCase):
         ]:
             with self.assertRaisesRegex(kind, message):
                 call()
-        with self.assertWarnsRegex(UserWarning, "need_weights: HKT keeps no T x T weights"):
-            new(x, x, x)
 
 
 class ReplaceTest(unittest.TestCase):

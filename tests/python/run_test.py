@@ -200,6 +200,31 @@ class RunTest(unittest.TestCase):
             except ValueError:
                 pass
 
+    def test_one_wrong_bit_is_seen_by_either_side(self):
+        folder = self.root / "checked"
+        hkt.save(hkt.load(self.root / "hkt"), folder)
+        self.assertEqual(program("eval", folder, "--json")[0], 0)
+        for origin in (self.root / "hkt", folder):
+            whole = (origin / "model.safetensors").read_bytes()
+            changed = self.folder()
+            for at in (len(whole) - 1, len(whole) // 2):
+                (changed / "model.safetensors").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+                with self.assertRaisesRegex(ValueError, "model.safetensors: the checksum does not agree, so the file is damaged"):
+                    hkt.load(changed)
+                status, _, err = program("eval", changed, "--json")
+                self.assertEqual(status, 1)
+                self.assertIn("the checksum does not agree", err)
+        other = self.folder()  # of another program: none
+        tensors, _ = _safetensors.read(folder / "model.safetensors")
+        header, data = {}, b""
+        for name, tensor in tensors.items():
+            raw = bytes(tensor.reshape(-1).view(torch.uint8).tolist())
+            header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+            data += raw
+        text = json.dumps(header).encode()
+        (other / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+        hkt.load(other)
+
     def test_misuse_of_save(self):
         model = hkt.load(self.root / "hkt")
         for kind, message, call in [
@@ -233,6 +258,7 @@ class FileTest(unittest.TestCase):
             tensors["strided"] = torch.randn(4, 6).t()
             _safetensors.write(path, tensors, {"key": "ü"})
             got, metadata = _safetensors.read(path)
+            self.assertRegex(metadata.pop("hkt_checksum"), "^xxh3-128:[0-9a-f]{32}$")
             self.assertEqual(metadata, {"key": "ü"})
             self.assertEqual(set(got), set(tensors))
             for name, tensor in tensors.items():

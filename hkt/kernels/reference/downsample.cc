@@ -157,18 +157,23 @@ double GeluDerivative(double h) {
 }
 
 Vector DownsampleForward(const Downsample& params) {
+  if (params.pointwise_weight.empty()) return Depthwise(params);
   Vector out = LayerNorm(params, Pointwise(params, Depthwise(params))).h;
   for (double& h : out) h = Gelu(h);
   return out;
 }
 
 DownsampleGradients DownsampleBackward(const Downsample& params, const Vector& d_out) {
+  DownsampleGradients gradients;
+  if (params.pointwise_weight.empty()) {
+    DepthwiseBackward(params, d_out, gradients);
+    return gradients;
+  }
   const Vector y = Depthwise(params);
   const Norm norm = LayerNorm(params, Pointwise(params, y));
   Vector d_h = d_out;
   for (size_t i = 0; i < d_h.size(); ++i) d_h[i] *= GeluDerivative(norm.h[i]);
 
-  DownsampleGradients gradients;
   const Vector d_z = LayerNormBackward(params, norm, d_h, gradients);
   const Vector d_y = PointwiseBackward(params, y, d_z, gradients);
   DepthwiseBackward(params, d_y, gradients);

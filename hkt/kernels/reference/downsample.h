@@ -11,7 +11,7 @@ namespace hkt::kernels::reference {
 using Vector = std::vector<double>;
 
 // Everything is contiguous: x [B, T, d], depthwise_weight [d, k], pointwise_weight [d, d] (output,
-// input), the rest [d].
+// input), the rest [d]. An empty pointwise_weight leaves pass 1 alone: the result is y.
 struct Downsample {
   int64_t B = 0, T = 0, d = 0, k = 3, stride = 2;
   double eps = 1e-5;

@@ -1,29 +1,9 @@
-#include "hkt/ops/causal_conv.h"
+#include "hkt/ops/repeat.h"
 
-#include <ATen/ops/addcmul.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/slice.h>
 
-#include "hkt/base/dims.h"
-
 namespace hkt::ops {
-
-at::Tensor CausalSeparableConv(const at::Tensor& x, const at::Tensor& depthwise_weight,
-                               const at::Tensor& depthwise_bias, const at::Tensor& pointwise_weight,
-                               const at::Tensor& pointwise_bias) {
-  const int64_t k = depthwise_weight.size(2);
-  const c10::SymInt T = x.sym_size(1);
-  const at::Tensor padded = k > 1 ? at::constant_pad_nd(x, {0, 0, k - 1, 0}) : x;
-  at::Tensor y = depthwise_bias;
-  for (int64_t a = 0; a < k; ++a) {
-    // Row i + a of the padded input is row i - (k-1) + a of x.
-    const at::Tensor tap = at::slice_symint(padded, 1, a, T + a);
-    y = at::addcmul(y, tap, depthwise_weight.select(2, a).squeeze(1));
-  }
-  return at::linear(y, pointwise_weight, pointwise_bias);
-}
 
 at::Tensor RepeatToFull(const at::Tensor& x, int64_t repeats, int64_t dim, const c10::SymInt& T) {
   if (repeats == 1) return x;
