@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,7 +15,7 @@ namespace hkt::cli {
 using Json = nlohmann::ordered_json;
 
 inline std::string Number(const Json& value, const char* format = "%.3f") {
-  if (value.is_null()) return "-";
+  if (value.is_null() || !std::isfinite(value.get<double>())) return "-";
   char text[48];
   std::snprintf(text, sizeof(text), format, value.get<double>());
   return text;
