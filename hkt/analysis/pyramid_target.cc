@@ -38,12 +38,12 @@ Layer RandomLayer(const PyramidTargetOptions& o, Random& random) {
   config.levels = o.levels;
   config.stride = o.stride;
   config.hybrid = false;
-  const nn::HktAttention shape({.d_model = o.d,
-                                .heads = 1,
-                                .kv_heads = 1,
-                                .levels = o.levels,
-                                .stride = o.stride,
-                                .hybrid = false});
+  const nn::HktAttention shape(nn::HktAttentionOptions{.d_model = o.d,
+                                                       .heads = 1,
+                                                       .kv_heads = 1,
+                                                       .levels = o.levels,
+                                                       .stride = o.stride,
+                                                       .hybrid = false});
   train::NamedTensors parameters;
   for (const auto& item : shape->named_parameters()) {
     const at::Tensor& like = item.value();
