@@ -105,7 +105,9 @@ TEST(ReducedForm, InertiaIsForcedByTheWidths) {
       EXPECT_LE(inertia.negative, D);
       EXPECT_GE(inertia.positive, r - D);
       EXPECT_LE(inertia.positive, D);
-      if (2 * D <= d) EXPECT_EQ(inertia.negative, D);
+      if (2 * D <= d) {
+        EXPECT_EQ(inertia.negative, D);
+      }
       EXPECT_EQ(form.SkewRank(), 2 * (r / 2));
     }
   }
