@@ -1,4 +1,4 @@
-// hkt data make | check | describe | floors | ladder | cache
+// hkt data make | check | describe | floors | ladder | cache; multiscale is in data_multiscale.cc
 
 #include <cstdio>
 #include <map>
@@ -7,6 +7,7 @@
 
 #include "cli/config_options.h"
 #include "cli/data_jobs.h"
+#include "cli/data_multiscale.h"
 #include "cli/output.h"
 #include "cli/subcommand.h"
 #include "hkt/base/config.h"
@@ -156,6 +157,7 @@ void AddData(CLI::App& root) {
   AddJob(*data, "ladder", "ListOps: accuracy of predictors that know only the top of the tree",
          Ladder);
   AddCacheJob(*data);
+  AddMultiscale(*data);
 }
 
 const Subcommand kData("data", AddData);

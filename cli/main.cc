@@ -122,7 +122,8 @@ int main(int argc, char** argv) {
   // SIGPIPE ignored.
   ::signal(SIGPIPE, SIG_DFL);
   const std::string_view command = argc > 1 ? argv[1] : "";
-  if (command == "train" || command == "eval" || command == "predict" || command == "bench")
+  if (command == "train" || command == "eval" || command == "predict" || command == "bench" ||
+      command == "analyze")
     hkt::train::RestartWithoutThreadCache(argv);
   return hkt::cli::Run(argc, argv);
 }

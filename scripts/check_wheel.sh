@@ -1,6 +1,7 @@
 #!/bin/sh
 # The Python package as a user meets it: pip install in a fresh environment, with and without build isolation, README's
-# example with what was installed, what is in the wheel; then ruff and mypy over the package.
+# example with what was installed, what is in the wheel; ruff and mypy over the package; and with what was installed the tests
+# that take longer or need Transformers, Lightning and peft (tests/python/long).
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -52,4 +53,12 @@ PY
 
 echo "check: ruff and mypy over the Python package" >&2
 "$python" -m pip install --quiet ruff mypy
-(cd "$root" && "$python" -m ruff check python && "$python" -m mypy)
+(cd "$root" && "$python" -m ruff check python examples/python bench/python_attention.py && "$python" -m mypy)
+
+echo "check: inductor, two processes, Transformers, Lightning, peft" >&2
+"$python" -m pip install --quiet transformers accelerate lightning peft
+export HF_HUB_OFFLINE=1 TORCHINDUCTOR_CACHE_DIR="$work/inductor"  # nothing is downloaded, nothing compiled before is reused
+for test in tests/python/long/*_check.py; do
+  echo "check: $test" >&2
+  "$python" -W ignore "$test"
+done

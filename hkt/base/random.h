@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <numbers>
 #include <random>
 #include <utility>
 #include <vector>
@@ -33,6 +35,13 @@ class Random {
 
   // Uniform double in [0, 1), 53 bits.
   double Uniform() { return static_cast<double>(Bits() >> 11) * 0x1.0p-53; }
+
+  // Standard normal, Box and Muller's cosine. Not the same to the last bit on every platform: the
+  // logarithm and the cosine are the C library's.
+  double Normal() {
+    const double radius = std::sqrt(-2 * std::log(1 - Uniform()));
+    return radius * std::cos(2 * std::numbers::pi * Uniform());
+  }
 
   // Fisher–Yates.
   template <class T>

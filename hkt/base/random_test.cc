@@ -44,6 +44,22 @@ TEST(RandomTest, ShuffleKeepsTheItems) {
   EXPECT_EQ(shuffled, items);
 }
 
+TEST(RandomTest, NormalHasItsMoments) {
+  Random random({6});
+  constexpr int kDraws = 200000;
+  double sum = 0, squares = 0, fourth = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const double x = random.Normal();
+    sum += x;
+    squares += x * x;
+    fourth += x * x * x * x;
+  }
+  // Five standard errors: variances 1, 2 and 96.
+  EXPECT_NEAR(sum / kDraws, 0, 5 * std::sqrt(1.0 / kDraws));
+  EXPECT_NEAR(squares / kDraws, 1, 5 * std::sqrt(2.0 / kDraws));
+  EXPECT_NEAR(fourth / kDraws, 3, 5 * std::sqrt(96.0 / kDraws));
+}
+
 TEST(DimsTest, LevelLengthIsCeiling) {
   for (int64_t s : {2, 3, 5}) {
     for (int64_t T = 0; T < 200; ++T) {

@@ -46,7 +46,7 @@ void CheckWrittenBy(std::string_view version, const std::string& what) {
 
 bool RunFolder::HoldsRun() const {
   std::error_code ignored;
-  for (const auto& file : {config(), metrics(), model(), state(), evaluation()}) {
+  for (const auto& file : {config(), metrics(), model(), state(), evaluation(), analysis()}) {
     if (std::filesystem::exists(file, ignored)) return true;
   }
   return false;

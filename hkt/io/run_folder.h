@@ -27,6 +27,7 @@ class RunFolder {
   // The steps of those that are there, ascending.
   std::vector<int64_t> kept_states() const;
   std::filesystem::path evaluation() const { return root_ / "eval.json"; }
+  std::filesystem::path analysis() const { return root_ / "analysis.json"; }
 
   // Any of the files above is there.
   bool HoldsRun() const;

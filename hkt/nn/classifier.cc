@@ -142,8 +142,8 @@ at::Tensor ClassifierImpl::Embed(const at::Tensor& tokens) {
   return colours_->forward(values);
 }
 
-at::Tensor ClassifierImpl::forward(const at::Tensor& ids,
-                                   const std::optional<at::Tensor>& lengths) {
+at::Tensor ClassifierImpl::forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths,
+                                   std::vector<at::Tensor>* attention_inputs) {
   CheckShape(ids);
   const int64_t T = ids.size(1);
   Check(position_.is_empty() || T <= options_.seq_len, "ids has T = ", T,
@@ -160,7 +160,10 @@ at::Tensor ClassifierImpl::forward(const at::Tensor& ids,
   at::Tensor x = Embed(tokens);
   if (position_) x = x + position_->weight.narrow(0, 0, T);
   if (options_.dropout > 0 && is_training()) x = ops::Dropout(x, options_.dropout);
-  for (TransformerBlock& block : blocks_) x = block->forward(x, lengths);
+  for (TransformerBlock& block : blocks_) {
+    if (attention_inputs) attention_inputs->push_back(block->AttentionInput(x));
+    x = block->forward(x, lengths);
+  }
   x = final_norm_->forward(x);
 
   at::Tensor pooled;

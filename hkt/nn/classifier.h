@@ -53,8 +53,10 @@ int64_t ParameterCount(const ClassifierOptions& options);
 class ClassifierImpl : public torch::nn::Module {
  public:
   explicit ClassifierImpl(const ClassifierOptions& options);
-  at::Tensor forward(const at::Tensor& ids,
-                     const std::optional<at::Tensor>& lengths = std::nullopt);
+  // attention_inputs, when not null, is filled with what the attention of each block reads,
+  // [B, T, d], for those who look inside.
+  at::Tensor forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths = std::nullopt,
+                     std::vector<at::Tensor>* attention_inputs = nullptr);
 
   const ClassifierOptions& options() const { return options_; }
 

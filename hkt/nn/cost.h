@@ -6,6 +6,17 @@
 
 namespace hkt::nn {
 
+// Multiply-adds of one attention layer, part by part; the formulas are below.
+struct AttentionCost {
+  double projections = 0;  // queries and keys of every level, values, output
+  double downsample = 0;   // the pyramid
+  double scores = 0;       // of every level
+  double values = 0;       // P V
+  double branches = 0;     // the convolutions of the hybrid head
+  double total() const { return projections + downsample + scores + values + branches; }
+};
+AttentionCost AttentionMultiplyAdds(const HktAttentionOptions& options, int64_t length);
+
 // Useful multiply-adds of the forward pass over one sequence of `length` valid tokens, by the
 // formulas of the paper's cost section, T_l = ceil(T / s^l), P(T) = T (T + 1) / 2 pairs (causal) or
 // T^2, Dkv = kv_heads * D:

@@ -25,6 +25,10 @@ TransformerBlockImpl::TransformerBlockImpl(const HktAttentionOptions& attention,
   narrow_ = Enter(ffn, 1, torch::nn::Linear(d_ff, d));
 }
 
+at::Tensor TransformerBlockImpl::AttentionInput(const at::Tensor& x) {
+  return attention_norm_->forward(x);
+}
+
 at::Tensor TransformerBlockImpl::forward(const at::Tensor& x,
                                          const std::optional<at::Tensor>& lengths) {
   const at::Tensor attended = x + attention_->forward(attention_norm_->forward(x), lengths);

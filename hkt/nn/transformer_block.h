@@ -23,6 +23,8 @@ class TransformerBlockImpl : public torch::nn::Module {
   // The attention's own dropout is attention.dropout; dropout is that of the feed-forward.
   TransformerBlockImpl(const HktAttentionOptions& attention, int64_t d_ff, double dropout);
   at::Tensor forward(const at::Tensor& x, const std::optional<at::Tensor>& lengths = std::nullopt);
+  // What the attention of this block reads: norm(x).
+  at::Tensor AttentionInput(const at::Tensor& x);
 
  private:
   double dropout_;

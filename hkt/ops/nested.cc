@@ -15,8 +15,9 @@ void RefuseNested(const c10::OperatorHandle& op, torch::jit::Stack*) {
 }
 
 void RefuseAll(torch::Library& m) {
-  for (const char* name : {"attention", "attention_forward", "attention_backward", "downsample",
-                           "downsample_backward", "multiscale_attention"}) {
+  for (const char* name :
+       {"attention", "attention_forward", "attention_backward", "downsample", "downsample_backward",
+        "depthwise_conv", "depthwise_conv_backward", "dropout", "multiscale_attention"}) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&RefuseNested>());
   }
 }

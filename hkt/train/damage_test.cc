@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "hkt/base/error.h"
 #include "hkt/base/random.h"
 #include "hkt/io/file.h"
@@ -18,6 +20,11 @@ namespace hkt::train {
 namespace {
 
 constexpr int kTimes = 20;
+
+// Without the waiting for the disk of WriteFileAtomically, which thousands of files would feel.
+void Write(const std::filesystem::path& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+}
 
 class DamageTest : public ::testing::Test {
  protected:
@@ -36,7 +43,7 @@ class DamageTest : public ::testing::Test {
   void Restore() {
     for (const auto& entry : std::filesystem::directory_iterator(run_.folder.root()))
       std::filesystem::remove(entry.path());
-    for (const auto& [path, content] : whole_) io::WriteFileAtomically(path, content);
+    for (const auto& [path, content] : whole_) Write(path, content);
     run_.recorder.warnings.clear();
   }
 
@@ -75,7 +82,7 @@ class DamageTest : public ::testing::Test {
     return ErrorOf([&] {
       const Predictor predictor(run_.folder);
       const auto file = run_.temporary.path() / "texts";
-      io::WriteFileAtomically(file, "5\n[MAX 1 2 ]\n");
+      Write(file, "5\n[MAX 1 2 ]\n");
       TextLines source(predictor.config().data, file);
       predictor.Predict(source, {}, [](const auto&) {});
       std::filesystem::remove(file);
@@ -87,7 +94,7 @@ class DamageTest : public ::testing::Test {
     SCOPED_TRACE(what + " of " + path.filename().string());
     const bool state = path == run_.folder.state(), model = path == run_.folder.model();
     Restore();
-    io::WriteFileAtomically(path, damaged);
+    Write(path, damaged);
     const std::string evaluation = Evaluation(), prediction = Prediction();
     EXPECT_EQ(evaluation.empty(), prediction.empty());
     const std::string resumed = Resume();

@@ -79,11 +79,44 @@ TEST(JobsTest, AnEditedConfigurationIsNotResumed) {
   Config config = run.ReadConfig();
   config.train.lr *= 2;
   run.WriteConfig(config);
-  request = {.config = {}, .given = {}, .out = request.out, .resume = true};
+  request = {
+      .config = {}, .given = {}, .out = request.out, .resume = true, .from_step = std::nullopt};
   EXPECT_THAT([&] { TrainRun(request, Silent); },
               ::testing::ThrowsMessage<Error>(::testing::AllOf(
                   ::testing::HasSubstr("config.json is not what the run began with"),
                   ::testing::HasSubstr("lr is"))));
+}
+
+TEST(JobsTest, OneBatchIsLearnedByHeart) {
+  const TemporaryFolder folder;
+  RunRequest request = TinyRequest(folder.path() / "run");
+  request.config.train.overfit_batch = true;
+  request.config.train.accumulate = 2;
+  request.config.train.steps = 150;
+  request.config.train.eval_every = 50;
+  request.config.train.lr = 0.02;
+  request.config.model.dropout = 0;
+  TrainStart start{.folder = io::RunFolder(""), .config = {}, .task = {}, .progress = {}};
+  const TrainSummary summary = TrainRun(request, [&](const TrainStart& s) {
+    start = s;
+    return std::make_unique<TrainObserver>();
+  });
+  EXPECT_EQ(start.train_samples, 8);
+  EXPECT_EQ(start.validation_samples, 8);
+  EXPECT_EQ(summary.progress.samples, 150 * 8);
+  EXPECT_EQ(summary.progress.best->accuracy, 1);
+  const auto json = ToJson(summary);
+  EXPECT_EQ(json["overfit_batch"], true);
+  EXPECT_EQ(json["lambda"].size(), 1u);  // the best weights', a layer
+  EXPECT_EQ(json["next"], "hkt eval " + request.out);
+  EXPECT_GT(json["flops_per_second"], 0);
+  request.resume = true;
+  EXPECT_EQ(TrainRun(request, Silent).progress, summary.progress);
+
+  request.config.data.task = "cifar10";
+  request.config.train.augment = true;
+  EXPECT_THAT([&] { Resolve(request.config); },
+              ThrowsMessage<UsageError>(HasSubstr("leave augment out")));
 }
 
 TEST(JobsTest, DataThatFailMakeNoFolder) {

@@ -47,8 +47,9 @@ Model::Model(const Config& config, const data::TaskInfo& task) {
     parameters_.emplace_back(item.key(), item.value());
 }
 
-at::Tensor Model::Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths) const {
-  return impl_->module->forward(ids, lengths);
+at::Tensor Model::Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths,
+                          std::vector<at::Tensor>* attention_inputs) const {
+  return impl_->module->forward(ids, lengths, attention_inputs);
 }
 
 double Model::ForwardMultiplyAdds(int64_t length) const {

@@ -31,7 +31,9 @@ class Model {
   Model(const Config& config, const data::TaskInfo& task);
 
   // ids [B, T] int64, lengths int64 [B] or none -> logits [B, classes]
-  at::Tensor Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths) const;
+  // attention_inputs, when not null, gets what the attention of each block reads, [B, T, d].
+  at::Tensor Forward(const at::Tensor& ids, const std::optional<at::Tensor>& lengths,
+                     std::vector<at::Tensor>* attention_inputs = nullptr) const;
 
   // Useful multiply-adds of a forward pass over one sequence of so many valid tokens
   // (hkt/nn/cost.h).

@@ -19,13 +19,16 @@ def _map(argument: Any, dims: Any, change: Callable[[Tensor, int | None], Tensor
     return change(argument, dims) if isinstance(argument, Tensor) else argument
 
 
+def _one(v: int) -> Callable[[Tensor, int | None], Tensor]:
+    return lambda x, dim: x if dim is None else x.select(dim, v)
+
+
 def _rule(operator: Any, batched: set[int]) -> Callable[..., tuple[Tensor, int]]:
     def rule(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
         size: int = info.batch_size
         pairs = list(zip(arguments, in_dims, strict=True))
         if any(dims is not None for i, dims in enumerate(in_dims) if i not in batched):
-            one = lambda v: lambda x, dim: x if dim is None else x.select(dim, v)  # noqa: E731
-            return torch.stack([operator(*(_map(*pair, one(v)) for pair in pairs)) for v in range(size)]), 0
+            return torch.stack([operator(*(_map(*pair, _one(v)) for pair in pairs)) for v in range(size)]), 0
 
         rows = 0
 

@@ -229,7 +229,7 @@ class HKTAttention(nn.Module):
             TypeError: as ``forward``.
         """
         if self.hybrid:
-            raise ValueError("weights of a layer with hybrid=True: its heads mix attention with convolutions; use hybrid=False")
+            raise ValueError("weights of a layer with hybrid=True: its heads mix attention with convolutions")
         x, _ = self._valid(x, lengths)
         queries, keys, _ = self._levels(x)
         T = x.size(1)

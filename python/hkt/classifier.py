@@ -10,13 +10,14 @@ from hkt import _checks
 from hkt.block import TransformerBlock
 
 EMBEDDING_DEVIATION = 0.02
+CHANNELS = 3
 
 
 class Classifier(nn.Module):
     """Embedding and learned positions (none with ``rotary``), pre-norm blocks, norm, mean over valid positions, head.
 
     Args:
-        vocabulary: ids are 0 ... vocabulary - 1.
+        vocabulary: ids are 0 ... vocabulary - 1; None with ``rgb``.
         classes: number of logits.
         seq_len: longest sequence that has learned positions; not needed with ``rotary``.
         d_model: width.
@@ -26,6 +27,7 @@ class Classifier(nn.Module):
         levels: resolutions of the attention.
         stride: between them.
         rotary: rotary positions in place of learned ones.
+        rgb: three channels a step, through a linear map, in place of ids.
         dropout: on the embeddings, the attention's output and the feed-forward's.
         device: of the parameters.
         dtype: of the parameters.
@@ -35,7 +37,7 @@ class Classifier(nn.Module):
         run_config: the options of the run that it was loaded from (hkt.load), which hkt.save writes again; None for others.
 
     Raises:
-        ValueError: an option out of range, or no ``seq_len`` without ``rotary``.
+        ValueError: an option out of range, no ``seq_len`` without ``rotary``, or a vocabulary with ``rgb``.
         TypeError: an option of the wrong type, or an unknown one.
 
     Source: docs/model.md, "The classifier".
@@ -45,7 +47,7 @@ class Classifier(nn.Module):
 
     def __init__(
         self,
-        vocabulary: int,
+        vocabulary: int | None,
         classes: int,
         seq_len: int | None = None,
         *,
@@ -56,6 +58,7 @@ class Classifier(nn.Module):
         levels: int = 3,
         stride: int = 2,
         rotary: bool = False,
+        rgb: bool = False,
         dropout: float = 0.1,
         device: Any = None,
         dtype: torch.dtype | None = None,
@@ -63,7 +66,10 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         self.run_config = None
-        self.vocabulary = _checks.integer("vocabulary", vocabulary, 1)
+        self.rgb = _checks.flag("rgb", rgb)
+        if self.rgb and vocabulary is not None:
+            raise ValueError(f"vocabulary is {vocabulary!r}; with rgb there is none, it must be None")
+        self.vocabulary = None if self.rgb else _checks.integer("vocabulary", vocabulary, 1)
         self.dropout = _checks.probability("dropout", dropout)
         d_model = _checks.integer("d_model", d_model, 1)
         self.classes = _checks.integer("classes", classes, 1)
@@ -72,8 +78,12 @@ class Classifier(nn.Module):
             raise ValueError("seq_len is None; learned positions need the length of the longest sequence (or rotary=True)")
         self.seq_len = None if rotary or seq_len is None else _checks.integer("seq_len", seq_len, 1)
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.embedding = nn.Embedding(self.vocabulary, d_model, **factory)
-        nn.init.normal_(self.embedding.weight, 0, EMBEDDING_DEVIATION)
+        self.embedding: nn.Module
+        if self.vocabulary is None:
+            self.embedding = nn.Linear(CHANNELS, d_model, **factory)
+        else:
+            self.embedding = nn.Embedding(self.vocabulary, d_model, **factory)
+            nn.init.normal_(self.embedding.weight, 0, EMBEDDING_DEVIATION)
         self.position = None
         if self.seq_len is not None:
             self.position = nn.Embedding(self.seq_len, d_model, **factory)
@@ -91,7 +101,8 @@ class Classifier(nn.Module):
         """Logits of every class.
 
         Args:
-            ids: int64 [B, T], T <= seq_len; in the padding they may be anything.
+            ids: int64 [B, T], T <= seq_len. With ``rgb`` [B, T, 3]: int64 or uint8, 0 ... 255, which become v / 127.5 - 1, or
+                floating numbers, which are taken as they are. In the padding they may be anything.
             lengths: int64 [B], 0 ... T: valid tokens of each sequence, padding on the right; None: all are.
 
         Returns:
@@ -101,11 +112,7 @@ class Classifier(nn.Module):
             ValueError: a wrong shape, device, id or length.
             TypeError: a wrong type.
         """
-        _checks.tensor("ids", ids, "a tensor [B, T] of type int64")
-        if ids.dim() != 2:
-            raise ValueError(f"ids has shape {list(ids.shape)}; it must be [B, T]")
-        if ids.dtype != torch.int64:
-            raise TypeError(f"ids is {ids.dtype}; it must be torch.int64")
+        self._check_shape(ids)
         T = ids.size(1)
         if self.seq_len is not None and T > self.seq_len:
             raise ValueError(
@@ -116,9 +123,9 @@ class Classifier(nn.Module):
         if lengths is not None:
             _checks.lengths(lengths, ids)
             valid = torch.arange(T, device=ids.device).lt(lengths.unsqueeze(1))
-            ids = torch.where(valid, ids, 0)
+            ids = torch.where(valid.unsqueeze(2) if self.rgb else valid, ids, 0)
         self._check_ids(ids)
-        x = self.embedding(ids)
+        x = self.embedding(self._channels(ids) if self.rgb else ids)
         if self.position is not None:
             x = x + self.position(torch.arange(T, device=ids.device))
         if self.dropout > 0 and self.training:
@@ -135,11 +142,25 @@ class Classifier(nn.Module):
         logits: Tensor = self.head(pooled)
         return logits
 
+    def _channels(self, values: Tensor) -> Tensor:
+        scaled = values.to(self.final_norm.weight.dtype)
+        return scaled if values.is_floating_point() else scaled / 127.5 - 1
+
+    def _check_shape(self, ids: Tensor) -> None:
+        shape, types = ("[B, T, 3]", "torch.int64, torch.uint8 or floating") if self.rgb else ("[B, T]", "torch.int64")
+        _checks.tensor("ids", ids, f"a tensor {shape} of type {types}")
+        if ids.dim() != (3 if self.rgb else 2) or (self.rgb and ids.size(2) != CHANNELS):
+            raise ValueError(f"ids has shape {list(ids.shape)}; it must be {shape}")
+        if ids.dtype != torch.int64 and not (self.rgb and (ids.dtype == torch.uint8 or ids.is_floating_point())):
+            raise TypeError(f"ids is {ids.dtype}; it must be {types}")
+
     def _check_ids(self, ids: Tensor) -> None:
         # Not while tracing, where values are not there to be read; the embedding then has its own check.
-        if torch.compiler.is_compiling() or ids.is_meta or ids.numel() == 0:
+        if torch.compiler.is_compiling() or ids.is_meta or ids.numel() == 0 or ids.dtype != torch.int64:
             return
+        limit = 256 if self.vocabulary is None else self.vocabulary
         least, most = (int(x) for x in torch.aminmax(ids))
-        if least < 0 or most >= self.vocabulary:
+        if least < 0 or most >= limit:
             wrong = least if least < 0 else most
-            raise ValueError(f"ids has the value {wrong}; it must be 0 ... {self.vocabulary - 1}, below the vocabulary")
+            why = "the bytes of a channel" if self.rgb else "below the vocabulary"
+            raise ValueError(f"ids has the value {wrong}; it must be 0 ... {limit - 1}, {why}")

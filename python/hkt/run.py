@@ -24,7 +24,7 @@ MODEL_OPTIONS = tuple(
 )
 TRAIN_OPTIONS = tuple(
     "batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed augment eval_every save_every log_every "
-    "max_time threads".split()
+    "max_time patience keep_states ema overfit_batch tensorboard threads".split()
 )
 # Arguments of HKTAttention that are its attributes, too.
 LAYER_OPTIONS = (
@@ -169,10 +169,13 @@ def _build(
     } | {key: value for key, value in config.items() if value is not None}
     try:
         rotary = _checks.flag("rotary", stated["rotary"])
+        # Runs of versions before it was an option have none.
+        rgb = _checks.flag("rgb", stated.get("rgb", False))
         return Classifier(
-            size("embedding.weight", 0),
+            None if rgb else size("embedding.weight", 0),
             size("head.weight", 0),
             None if rotary else size("position.weight", 0),
+            rgb=rgb,
             d_model=_whole(stated["d_model"]),
             num_heads=_whole(stated["heads"]),
             num_kv_heads=_whole(stated["kv_heads"]),
@@ -218,13 +221,19 @@ def _misfits(state: Mapping[str, Tensor], weights: Mapping[str, Any]) -> str:
 
 def _check_own(model: Classifier, weights: Mapping[str, Any]) -> None:
     """That these are the parameters of such a classifier, and not of what stands in its modules' places."""
-    layer = model.blocks[0].attention
-    options = {name: getattr(layer, name) for name in LAYER_OPTIONS}
+    block: Any = model.blocks[0]
+    options = {name: getattr(block.attention, name) for name in LAYER_OPTIONS}
     with warnings.catch_warnings():  # said when the model was made
         warnings.simplefilter("ignore")
         plain = Classifier(
-            model.vocabulary, model.classes, model.seq_len, layers=len(model.blocks), d_ff=model.blocks[0].d_ff,
-            device="meta", **options,
+            model.vocabulary,
+            model.classes,
+            model.seq_len,
+            rgb=model.rgb,
+            layers=len(model.blocks),
+            d_ff=block.d_ff,
+            device="meta",
+            **options,
         )
     problems = _misfits(plain.state_dict(), weights)
     if problems:
@@ -252,6 +261,8 @@ def _options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"config has {', '.join(unknown)}, which the program does not know; it knows {known}")
     if model.seq_len is not None and given.get("seq_len", model.seq_len) != model.seq_len:
         raise ValueError(f"config has seq_len = {given['seq_len']}; the model has positions for {model.seq_len}")
+    if given.get("rgb", model.rgb) != model.rgb:
+        raise ValueError(f"config has rgb = {given['rgb']}; the model has {model.rgb}")
     run = {**(model.run_config or {}), **given}
     block: Any = model.blocks[0]
     layer: HKTAttention = block.attention
@@ -278,5 +289,7 @@ def _options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
     }
     if model.seq_len is not None and (given or "seq_len" not in run):  # else what the run said, where null is "as the task"
         options["seq_len"] = model.seq_len
+    if model.rgb:
+        options["rgb"] = True
     run.update(options)
     return {key: run[key] for key in DATA_OPTIONS + MODEL_OPTIONS + TRAIN_OPTIONS if key in run}

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -66,6 +67,24 @@ class InstallTest(unittest.TestCase):
         # Every value is 1/2, so every output is; the gradients of the values sum to those of the outputs.
         self.assertRegex(output, r"out 0.5 … (0.5|0.49999\d*|0.50000\d*)\n")
         self.assertLess(len((SOURCE / "examples" / "kernels" / "main.cc").read_text().splitlines()), 60)
+
+    def test_expressivity_example_builds_and_runs(self):
+        build = self.root / "expressivity"
+        status, output = self.configure(SOURCE / "examples" / "expressivity", build)
+        self.assertEqual(status, 0, output)
+        status, output = run("cmake", "--build", build)
+        self.assertEqual(status, 0, output)
+        status, output = run(build / "example", OMP_NUM_THREADS="1")
+        self.assertEqual(status, 0, output)
+        distance = float(re.search(r"(\S+) from standard attention", output)[1])
+        self.assertLess(distance, 1e-5)  # float32
+        near, far = re.search(r"outputs 5 to 7 by (\S+) and later ones by (\S+)", output).groups()
+        self.assertGreater(float(near), 0.01)
+        self.assertLess(float(far), 1e-5)
+        self.assertIn("of 3 -3 3 5:  0.000  1.500  -1.000  -1.500\n", output)
+        self.assertIn("a c b -> 0.4444 (4/9),  c a b -> 0.3333 (1/3)\n", output)
+        self.assertIn("near +1.000,  far -1.000\n", output)
+        self.assertLess(len((SOURCE / "examples" / "expressivity" / "main.cc").read_text().splitlines()), 100)
 
     def test_installed_program_runs(self):
         status, output = run(self.prefix / "bin" / "hkt", "info", "--json")

@@ -121,6 +121,41 @@ class RunTest(unittest.TestCase):
             self.assertEqual(str(again), str(model))
             self.assertEqual(again.run_config["batch"], 4)
 
+    def test_images_in_three_channels(self):
+        torch.manual_seed(4)
+        model = hkt.Classifier(None, 10, 1024, rgb=True, d_model=8, layers=1, d_ff=8).eval()
+        self.assertEqual({n: list(p.shape) for n, p in model.embedding.named_parameters()}, {"weight": [8, 3], "bias": [8]})
+        folder = self.root / "rgb"
+        hkt.save(model, folder, config={"task": "cifar10", "batch": 4})
+        images = torch.randint(0, 256, (3, 3, 1024), dtype=torch.uint8)  # planes
+        (self.root / "images.bin").write_bytes(bytes(images.flatten().tolist()))
+        status, out, err = program("predict", folder, self.root / "images.bin", "--json")
+        self.assertEqual(status, 0, err)
+        again = hkt.load(folder)
+        self.assertTrue(again.rgb)
+        values = images.transpose(1, 2).flip(0)  # the program's batch: the last first
+        with torch.no_grad():
+            logits = again(values, torch.full((3,), 1024)).flip(0)
+            self.assertTrue(torch.equal(again(values.long()), again(values)))
+            torch.testing.assert_close(again(values.float() / 127.5 - 1), again(values))
+            dirty = values.clone()
+            dirty[0, 100:] = 7
+            short = torch.tensor([100, 1024, 0])
+            self.assertTrue(torch.equal(again(dirty, short), again(values, short)))
+        self.assertEqual([p["probabilities"] for p in json.loads(out)["predictions"]], logits.double().softmax(1).tolist())
+        hkt.save(again, self.root / "rgb-again")
+        self.assertTrue(json.loads((self.root / "rgb-again/config.json").read_text())["rgb"])
+        for kind, message, call in [
+            (ValueError, "vocabulary is 5; with rgb there is none", lambda: hkt.Classifier(5, 2, 9, rgb=True)),
+            (TypeError, "vocabulary is None", lambda: hkt.Classifier(None, 2, 9)),
+            (ValueError, r"ids has shape \[3, 1024\]; it must be \[B, T, 3\]", lambda: again(values[:, :, 0])),
+            (TypeError, "ids is torch.int16; it must be torch.int64, torch.uint8 or floating", lambda: again(values.short())),
+            (ValueError, "ids has the value 300; it must be 0 ... 255, the bytes of a channel", lambda: again(values.long() * 0 + 300)),
+            (ValueError, "config has rgb = False; the model has True", lambda: hkt.save(again, folder, config={"rgb": False})),
+        ]:
+            with self.assertRaisesRegex(kind, message):
+                call()
+
     def test_wrapped_and_tied_modules(self):
         class Parallel(nn.Module):  # names its inner module as DistributedDataParallel does
             def __init__(self, module):

@@ -1,4 +1,4 @@
-"""One of two processes of distributed_test.py: the gradients of DistributedDataParallel against those of one process.
+"""One of two processes of distributed_check.py: the gradients of DistributedDataParallel against those of one process.
 
 Started by torchrun; exit status 0 says that all agree.
 """

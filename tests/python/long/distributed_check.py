@@ -11,8 +11,8 @@ class DistributedTest(unittest.TestCase):
     def test_two_processes_have_the_gradients_of_one(self):
         worker = pathlib.Path(__file__).with_name("distributed_worker.py")
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", worker, folder],
-                                  capture_output=True, text=True, timeout=240)
+            torchrun = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+            done = subprocess.run([*torchrun, worker, folder], capture_output=True, text=True, timeout=240)
             self.assertEqual(done.returncode, 0, done.stderr[-4000:])
             self.assertTrue((pathlib.Path(folder) / "run/model.safetensors").exists())
 

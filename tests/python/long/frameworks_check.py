@@ -3,6 +3,7 @@
 import os
 import pathlib
 import sys
+import tempfile
 import unittest
 import warnings
 
@@ -60,9 +61,8 @@ class PeftTest(unittest.TestCase):
                 torch.testing.assert_close(self.model(self.ids, self.lengths), want)
 
     def test_merged_it_is_a_run_again(self):
-        import tempfile
-
-        config = LoraConfig(r=2, target_modules=["pointwise", "query.0", "value", "output", "position"], init_lora_weights=False)
+        targets = ["pointwise", "query.0", "value", "output", "position"]
+        config = LoraConfig(r=2, target_modules=targets, init_lora_weights=False)
         tuned = get_peft_model(self.model, config)
         want = tuned(self.ids, self.lengths)
         with tempfile.TemporaryDirectory() as folder:
