@@ -72,18 +72,23 @@ TEST(Approximation, IdentityAndOrderOnRandomLayers) {
                   row["cell_mean"].get<double>() + row["offset"].get<double>(), 1e-12);
       EXPECT_EQ(row["first_sample"].get<double>() == 0, row["level"] == 0);
     }
-    EXPECT_EQ(json["quantisation"][0]["loss"], 0.0);  // level 0 loses nothing
+    EXPECT_NEAR(json["quantisation"][0]["loss"].get<double>(), 0, 1e-20);  // level 0 loses nothing
     EXPECT_EQ(json["quantisation"][1]["independent"].is_null(), bias);
   }
 }
 
-// The finite-sample part falls with the number of training sequences.
+// The finite-sample part falls with the number of training sequences: of any one fit it may rise by
+// chance, on the average over layers it does not.
 TEST(Approximation, MoreTrainingSequencesFitBetter) {
-  const Json json = Analyse({RandomLayer({.d = 8}, 3)}, {.pairs = 500}, 60, 80);
-  for (const Json& row : json["truncations"]) {
-    EXPECT_LT(row["fits"][2]["finite_sample"].get<double>(),
-              row["fits"][0]["finite_sample"].get<double>());
+  double quarter = 0, whole = 0;
+  for (uint64_t seed = 3; seed < 9; ++seed) {
+    const Json json = Analyse({RandomLayer({.d = 8}, seed)}, {.pairs = 500}, 60, 80);
+    for (const Json& row : json["truncations"]) {
+      quarter += row["fits"][0]["finite_sample"].get<double>() / row["total"].get<double>();
+      whole += row["fits"][2]["finite_sample"].get<double>() / row["total"].get<double>();
+    }
   }
+  EXPECT_LT(whole, quarter);
 }
 
 // Under the target's own attention half the error is E KL to leading order, so for small scores;

@@ -104,7 +104,10 @@ TEST(Example, LevelRowsAddUpToTheFusedScores) {
 class ExampleOfAModel : public ::testing::Test {
  protected:
   ExampleOfAModel()
-      : run_{{Small(), kTask, train::Model(Small(), kTask), "", {}}, data::Dataset(), false} {
+      : run_{{Small(), kTask, train::Model(Small(), kTask), "", {}},
+             data::Dataset(),
+             data::Dataset(),
+             false} {
     run_.trained.model.SetTraining(false);
     std::vector<uint16_t> sequence;
     for (int t = 0; t < 11; ++t) sequence.push_back(static_cast<uint16_t>(1 + (5 * t) % 15));
