@@ -47,7 +47,7 @@ class Arm {
 }  // namespace
 
 Json BenchTrain(const TrainBenchOptions& options) {
-  const data::TaskInfo task = data::Describe(options.config.data);
+  const data::TaskInfo task = data::DescribeWithClasses(options.config.data);
   const std::vector<data::TensorBatch> batches = train::RandomBatches(options.config.train, task);
   std::deque<Arm> arms;
   std::vector<Contender> contenders;

@@ -184,7 +184,7 @@ TEST_F(AnalyzeRun, BrokenFoldersGiveOneClearError) {
   wider.model.d_model = 16;
   std::filesystem::copy_file(path(MakeRun("wider", wider)).model(), path(foreign).model(),
                              std::filesystem::copy_options::overwrite_existing);
-  expect(foreign, "shape");
+  expect(foreign, "d_model is 8, not 16");
 
   const std::string garbled = MakeRun("garbled", config_);
   io::WriteFileAtomically(path(garbled).config(), "{\"task\": ");

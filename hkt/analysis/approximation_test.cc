@@ -72,18 +72,23 @@ TEST(Approximation, IdentityAndOrderOnRandomLayers) {
                   row["cell_mean"].get<double>() + row["offset"].get<double>(), 1e-12);
       EXPECT_EQ(row["first_sample"].get<double>() == 0, row["level"] == 0);
     }
-    EXPECT_EQ(json["quantisation"][0]["loss"], 0.0);  // level 0 loses nothing
+    // Level 0 loses nothing: its columns stand twice in the factor, equal to rounding.
+    EXPECT_LE(json["quantisation"][0]["loss"].get<double>(),
+              1e-25 * json["quantisation"][0]["second_moment"].get<double>());
     EXPECT_EQ(json["quantisation"][1]["independent"].is_null(), bias);
   }
 }
 
-// The finite-sample part falls with the number of training sequences.
+// The finite-sample part falls with the number of training sequences: 1/50 + 1/200 of something
+// against 1/200 + 1/200, summed over layers and levels.
 TEST(Approximation, MoreTrainingSequencesFitBetter) {
-  const Json json = Analyse({RandomLayer({.d = 8}, 3)}, {.pairs = 500}, 60, 80);
+  const Json json = Analyse(TwoLayers({.d = 8}), {.pairs = 500}, 200, 200);
+  double quarter = 0, all = 0;
   for (const Json& row : json["truncations"]) {
-    EXPECT_LT(row["fits"][2]["finite_sample"].get<double>(),
-              row["fits"][0]["finite_sample"].get<double>());
+    quarter += row["fits"][0]["finite_sample"].get<double>();
+    all += row["fits"][2]["finite_sample"].get<double>();
   }
+  EXPECT_LT(all, 0.8 * quarter);
 }
 
 // Under the target's own attention half the error is E KL to leading order, so for small scores;

@@ -21,12 +21,13 @@ namespace hkt::analysis {
 struct AnalysisRun {
   train::TrainedModel trained;  // in evaluation mode
   data::Dataset validation;
-  data::Dataset train;  // for what is fitted; no figure is taken on it
+  data::Dataset train;   // for what is fitted; no figure is taken on it
   bool initial = false;  // the weights that the run began with, drawn anew from its seed
 };
 
 // Weights, validation and training split of a run folder; `data`, when not empty, replaces the path
-// of the data. Throws Error as hkt::train::LoadTrained does, and for a validation split without tokens.
+// of the data. Throws Error as hkt::train::LoadTrained does, and for a validation split without
+// tokens.
 AnalysisRun LoadAnalysisRun(const std::string& run, const std::string& data = "");
 
 // Puts a model with the weights before training in place of the run's.

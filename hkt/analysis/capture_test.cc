@@ -22,7 +22,6 @@
 #include "hkt/base/dims.h"
 #include "hkt/base/error.h"
 #include "hkt/nn/hkt_attention.h"
-#include "hkt/ops/causal_conv.h"
 #include "hkt/ops/ops.h"
 #include "hkt/testing/error_bound.h"
 
@@ -66,10 +65,11 @@ at::Tensor RebuiltOutput(const Layer& layer, const Find& weight, const at::Tenso
     out = out * (layer.lambda * layer.beta).sum(1).unsqueeze(1).unsqueeze(2);
     for (int64_t l = 0; l < layer.L; ++l) {
       const std::string conv = Concat("conv.", l, ".");
-      const at::Tensor rows = ops::CausalSeparableConv(
+      const at::Tensor convolved = ops::depthwise_conv(
           levels.x[static_cast<size_t>(l)].unsqueeze(0), weight(conv + "depthwise.weight"),
-          weight(conv + "depthwise.bias"), weight(conv + "pointwise.weight"),
-          weight(conv + "pointwise.bias"))[0];
+          weight(conv + "depthwise.bias"))[0];
+      const at::Tensor rows =
+          at::linear(convolved, weight(conv + "pointwise.weight"), weight(conv + "pointwise.bias"));
       const at::Tensor up = rows.index_select(0, tokens.floor_divide(layer.step(l)))
                                 .unflatten(1, {layer.H, layer.D})
                                 .transpose(0, 1);

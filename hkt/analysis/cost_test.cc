@@ -85,8 +85,9 @@ TEST(Cost, ExactWhenTheStrideDividesTheLength) {
       const auto scores = static_cast<double>(CostOf(Model(64, 4, false, s), T, false).scores) / 64;
       EXPECT_NEAR(scores, exact + excess, 1e-6);
       EXPECT_EQ(excess < 1e-9, T % (s * s * s) == 0);
-      if (T % (s * s * s) == 0)
+      if (T % (s * s * s) == 0) {
         EXPECT_NEAR(scores / static_cast<double>(T * T), ScoreFactor(4, s), 1e-12);
+      }
     }
   }
 }

@@ -75,7 +75,9 @@ TEST(Example, AveragesEqualTheDenseOnes) {
           }
           EXPECT_NEAR(Item(averaged[1][r][c]), sum / pairs, 1e-11);
         }
-        if (causal && rows > 1) EXPECT_TRUE(std::isnan(Item(averaged[0][0][1])));
+        if (causal && rows > 1) {
+          EXPECT_TRUE(std::isnan(Item(averaged[0][0][1])));
+        }
       }
     }
   }
@@ -101,7 +103,11 @@ TEST(Example, LevelRowsAddUpToTheFusedScores) {
 
 class ExampleOfAModel : public ::testing::Test {
  protected:
-  ExampleOfAModel() : run_{{Small(), kTask, train::Model(Small(), kTask), "", {}}, {}, false} {
+  ExampleOfAModel()
+      : run_{{Small(), kTask, train::Model(Small(), kTask), "", {}},
+             data::Dataset(),
+             data::Dataset(),
+             false} {
     run_.trained.model.SetTraining(false);
     std::vector<uint16_t> sequence;
     for (int t = 0; t < 11; ++t) sequence.push_back(static_cast<uint16_t>(1 + (5 * t) % 15));

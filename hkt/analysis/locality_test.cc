@@ -154,7 +154,9 @@ TEST(Locality, ExcessIsTheMeanOfSameCellPairsLessTheMean) {
       const at::Tensor sigma = moments.Covariance();
       const double energy = Trace(at::matmul(at::matmul(at::matmul(m, sigma), m.t()), sigma));
       EXPECT_NEAR(locality.preference, locality.excess / std::sqrt(energy), 1e-12);
-      if (psd) EXPECT_GE(locality.excess, 0);
+      if (psd) {
+        EXPECT_GE(locality.excess, 0);
+      }
     }
   }
 }
@@ -181,7 +183,9 @@ TEST(Locality, ShareOfPairsInOneCellFallsLinearly) {
                   std::max(0.0, 1 - static_cast<double>(distance) / static_cast<double>(step)),
                   1e-15);
     }
-    if (step < T) EXPECT_FALSE(same[step - 1][step].item<bool>());
+    if (step < T) {
+      EXPECT_FALSE(same[step - 1][step].item<bool>());
+    }
   }
 }
 

@@ -98,7 +98,10 @@ TEST(RemovedSets, EachLevelAndAllCoarseOnes) {
 
 TEST(LevelsRemoved, ReportsPairedChanges) {
   const Config config = Small(3, true);
-  AnalysisRun run{{config, kTask, RandomModel(config), "", std::nullopt}, {}, false};
+  AnalysisRun run{{config, kTask, RandomModel(config), "", std::nullopt},
+                  data::Dataset(),
+                  data::Dataset(),
+                  false};
   for (int i = 0; i < 40; ++i) {
     std::vector<uint16_t> sequence;
     for (int t = 0; t < 5 + i % 20; ++t)

@@ -105,7 +105,9 @@ TEST(ReducedForm, InertiaIsForcedByTheWidths) {
       EXPECT_LE(inertia.negative, D);
       EXPECT_GE(inertia.positive, r - D);
       EXPECT_LE(inertia.positive, D);
-      if (2 * D <= d) EXPECT_EQ(inertia.negative, D);
+      if (2 * D <= d) {
+        EXPECT_EQ(inertia.negative, D);
+      }
       EXPECT_EQ(form.SkewRank(), 2 * (r / 2));
     }
   }
@@ -225,7 +227,8 @@ TEST(Gram, TheBrokenConditionShows) {
     EXPECT_LT(gram.min, 0);
     EXPECT_LE(bound, gram.min + kRounding);
   }
-  const at::Tensor m = at::tensor({0.0, 3.0, -3.0, 0.0}, at::kDouble).view({2, 2});
+  const at::Tensor m =
+      at::tensor({0.0, 3.0, -3.0, -3.0, 0.0, 3.0, 3.0, -3.0, 0.0}, at::kDouble).view({3, 3});
   const at::Tensor e = m.exp();
   EXPECT_GT(Item(at::imag(at::linalg_eigvals(e / e.sum(1, true))).abs().max()), 0.1);
 }

@@ -167,6 +167,10 @@ TaskInfo Describe(const DataConfig& config) {
   return info;
 }
 
+TaskInfo DescribeWithClasses(const DataConfig& config) {
+  return IsText(config) ? LoadTask(config, {}).info : Describe(config);
+}
+
 LoadedTask LoadTask(const DataConfig& config, const std::set<Split>& splits,
                     const std::vector<std::string>& classes) {
   TaskInfo info = Describe(config);

@@ -38,6 +38,9 @@ struct TaskInfo {
 // an unknown task or preset, or an option that the task does not have.
 TaskInfo Describe(const DataConfig& config);
 
+// The same, and the classes of task text, for which its data are read.
+TaskInfo DescribeWithClasses(const DataConfig& config);
+
 struct LoadedTask {
   TaskInfo info;
   std::map<Split, Dataset> splits;

@@ -44,9 +44,7 @@ DryRunReport DryRun(const Config& config, const DryRunOptions& options) {
   const auto seconds_since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
-  data::TaskInfo task = data::Describe(config.data);
-  // Only the data know the classes of task text.
-  if (task.classes.empty()) task = data::LoadTask(config.data, {}).info;
+  const data::TaskInfo task = data::DescribeWithClasses(config.data);
   Model model = Model(config, task);
   model.SetTraining(true);
   TrainStep step(model, config.train);
