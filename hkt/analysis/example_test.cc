@@ -138,7 +138,8 @@ TEST_F(ExampleOfAModel, IsDescribed) {
   EXPECT_EQ(json["label"], "c");
   EXPECT_EQ(json["tokens"].size(), 11u);
   EXPECT_EQ(json["tokens"][0], "0");
-  EXPECT_EQ(json["tokens"][3], "]");
+  EXPECT_EQ(json["tokens"][1], "5");
+  EXPECT_EQ(json["tokens"][2], "[MIN");
   ASSERT_EQ(json["matrices"].size(), 4u);  // layers times heads
   const Json& matrices = json["matrices"][3];
   EXPECT_EQ(matrices["layer"], 1);

@@ -70,6 +70,7 @@ class AnalyzeTest(unittest.TestCase):
     def test_what_is_wrong_is_one_line(self):
         broken = self.root / "broken"
         shutil.copytree(self.run_folder, broken)
+        (broken / "analysis.json").unlink(missing_ok=True)
         with open(broken / "model.safetensors", "r+b") as file:
             file.truncate(1000)
         cases = [
