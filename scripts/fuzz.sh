@@ -23,13 +23,15 @@ fuzz_one() {
   fi
   echo "fuzz: $1, $(sed -n 's/stat::number_of_executed_units: *//p' "$work/$1.log") inputs, no finding" >&2
 }
+failed=0
 while [ $# -gt 0 ]; do
   fuzz_one "$1" &
   first=$!
   if [ $# -gt 1 ]; then
-    fuzz_one "$2"
+    fuzz_one "$2" || failed=1
     shift
   fi
   shift
-  wait $first
+  wait $first || failed=1
 done
+exit $failed

@@ -31,15 +31,17 @@ struct AttentionSums {
   double rows = 0, kl = 0, range_bound = 0, variance_bound = 0, l1 = 0, l1_bound = 0;
   int64_t violations = 0;  // rows on which a bound of 3.7 does not hold
 
-  void Add(const AttentionPairs::Rows& r) {
-    rows += static_cast<double>(r.kl.size(0));
-    kl += r.kl.sum().item<double>();
-    range_bound += r.range_bound.sum().item<double>();
-    variance_bound += r.variance_bound.sum().item<double>();
-    l1 += r.l1.sum().item<double>();
-    l1_bound += r.l1_bound.sum().item<double>();
+  // A sequence counts by its draws, as in the totals: each of its rows has the same number of them.
+  void Add(const AttentionPairs::Rows& r, int64_t draws) {
+    const auto weight = static_cast<double>(draws);
+    rows += weight * static_cast<double>(r.kl.size(0));
+    kl += weight * r.kl.sum().item<double>();
+    range_bound += weight * r.range_bound.sum().item<double>();
+    variance_bound += weight * r.variance_bound.sum().item<double>();
+    l1 += weight * r.l1.sum().item<double>();
+    l1_bound += weight * r.l1_bound.sum().item<double>();
     const auto above = [](const at::Tensor& left, const at::Tensor& right) {
-      return (left > right * (1 + kOrderTolerance) + 1e-12).sum().item<int64_t>();
+      return (left <= right * (1 + kOrderTolerance) + 1e-12).logical_not().sum().item<int64_t>();
     };
     violations +=
         above(r.kl, r.range_bound) + above(r.kl, r.variance_bound) + above(r.l1, r.l1_bound);
@@ -161,7 +163,8 @@ class Approximation final : public ApproximationSubject {
                                                       options_.pairs, seed * 64 + h);
       stack(state.heads[h]).Add(AllColumns(drawn.columns));
       if (!held_out) continue;
-      for (size_t l = 0; l < drawn.rows.size(); ++l) state.heads[h].attention[l].Add(drawn.rows[l]);
+      for (size_t l = 0; l < drawn.rows.size(); ++l)
+        state.heads[h].attention[l].Add(drawn.rows[l], drawn.draws);
     }
   }
 

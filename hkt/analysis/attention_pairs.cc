@@ -19,7 +19,9 @@ namespace {
 constexpr int64_t kRows = 256;  // rows of T numbers per level: 6 MB at T = 1024, L = 3
 
 at::Tensor VarianceBound(const at::Tensor& variance, const at::Tensor& range) {
-  const at::Tensor small = range < 1e-4, safe = at::where(small, 1.0, range);
+  const at::Tensor small = range < 1e-4;
+  // Above 700 exp(range) is not finite; the bound by the range is the smaller one long before.
+  const at::Tensor safe = at::where(small, 1.0, range).clamp_max(700);
   return variance * at::where(small, 0.5 + range / 6, (at::expm1(safe) - safe) / (safe * safe));
 }
 
@@ -51,6 +53,7 @@ AttentionPairs DrawAttentionPairs(const Layer& layer, const PairScores& scores, 
   const at::Tensor log_p = log_attention(target), p = log_p.exp();
 
   AttentionPairs result;
+  result.draws = draws;
   at::Tensor partial;  // sum_{l < L'} w_l S^(l)
   for (int64_t levels = 1; levels <= L; ++levels) {
     const at::Tensor term = weights[levels - 1] * scores.Rows(head, levels - 1, rows, false);

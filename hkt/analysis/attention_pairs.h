@@ -23,6 +23,7 @@ struct AttentionPairs {
     at::Tensor l1, l1_bound;    // |p* - p|_1 and B/2
   };
   std::vector<Rows> rows;
+  int64_t draws = 0;  // pairs drawn of each row
 };
 
 // `pairs` of them on at most 256 rows; all rows of shorter sequences.

@@ -77,7 +77,6 @@ std::vector<int64_t> ChooseExamples(const data::Dataset& dataset, int64_t count)
   }
   Random({kExampleStream}).Shuffle(indices);
   if (count < static_cast<int64_t>(indices.size())) indices.resize(static_cast<size_t>(count));
-  std::sort(indices.begin(), indices.end());
   return indices;
 }
 

@@ -125,7 +125,7 @@ class KurtosisSubject final : public Subject {
           ScoreSums& sums = state.levels[static_cast<size_t>(l)].scores[head];
           sums.Add(raw[h].select(1, l));
           const at::Tensor both = columns[h].select(1, l) + columns[h].select(1, layer.L + l);
-          sums.centred_square += both.square().mean().item<double>();
+          if (keep) sums.centred_square += both.square().mean().item<double>();
         }
       }
       for (size_t l = 0; keep && l < state.levels.size(); ++l)

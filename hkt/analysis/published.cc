@@ -20,6 +20,7 @@ Json Mean(const Json& document, const char* subject, const char* list, const cha
   double sum = 0, count = 0;
   if (!document.contains(subject) || !document[subject].contains(list)) return nullptr;
   for (const Json& row : document[subject][list]) {
+    if (row.contains("level") && row["level"].is_null()) continue;  // the fused score
     if (!row[key].is_number() || !std::isfinite(row[key].get<double>())) continue;
     sum += row[key].get<double>();
     ++count;

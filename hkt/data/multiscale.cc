@@ -68,6 +68,10 @@ void CheckOptions(const MultiscaleOptions& o) {
   };
   between("levels", o.levels, 1, 20);
   between("stride", o.stride, 2, 8);
+  double places = 1;
+  for (int64_t l = 1; l < o.levels; ++l) places *= static_cast<double>(o.stride);
+  CheckUsage(places <= 1 << 24, "levels is ", o.levels, " with stride ", o.stride,
+             ": stride^(levels - 1) is above 2^24; lower one of them");
   between("d", o.d, o.same_token ? 2 : 1, 64);
   between("pairs", o.pairs, 10 * o.levels, 10'000'000);
   CheckUsage(o.rho > 0 && o.rho < 1, "rho is ", o.rho, ", must be above 0 and below 1");

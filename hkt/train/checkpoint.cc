@@ -246,11 +246,17 @@ TrainedModel LoadTrained(const io::RunFolder& folder, const std::string& data) {
   TrainedModel trained{config, task, Model(config, task), file.checksum(), std::nullopt};
   CopyInto(file, "", trained.model.parameters());
   trained.model.SetTraining(false);
-  if (const auto found = file.metadata().find(kValidation); found != file.metadata().end()) {
-    FieldFromJson(io::ParseJson<Json>(found->second, file.path().string() + ", " + kValidation),
-                  trained.validation);
-  }
+  trained.validation = StoredValidation(file);
   return trained;
+}
+
+std::optional<ValidationPoint> StoredValidation(const io::SafetensorsFile& file) {
+  const auto found = file.metadata().find(kValidation);
+  if (found == file.metadata().end()) return std::nullopt;
+  std::optional<ValidationPoint> point;
+  FieldFromJson(io::ParseJson<Json>(found->second, file.path().string() + ", " + kValidation),
+                point);
+  return point;
 }
 
 }  // namespace hkt::train

@@ -10,6 +10,7 @@
 
 #include "hkt/data/task.h"
 #include "hkt/io/run_folder.h"
+#include "hkt/io/safetensors.h"
 #include "hkt/train/average.h"
 #include "hkt/train/model.h"
 #include "hkt/train/observer.h"
@@ -49,6 +50,9 @@ Progress LoadState(const io::RunFolder& folder, const std::filesystem::path& pat
 // names of the classes (where there are some) in the metadata.
 void SaveModel(const io::RunFolder& folder, const Model& model, const Config& config,
                const ValidationPoint& point, const std::vector<std::string>& classes = {});
+
+// The figures of the weights in model.safetensors; those of other programs have none.
+std::optional<ValidationPoint> StoredValidation(const io::SafetensorsFile& file);
 
 at::Tensor RandomState();
 

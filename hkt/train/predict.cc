@@ -63,10 +63,10 @@ void Predictor::Predict(SampleSource& source, const PredictOptions& options,
   for (bool more = true; more;) {
     Window window;
     window.samples.channels = trained_->task.channels;
-    while (static_cast<int64_t>(window.predictions.size()) < options.window &&
-           (window.predictions.empty() || source.Ready())) {
+    while (static_cast<int64_t>(window.predictions.size()) < options.window) {
       Sample sample;
       try {
+        if (!window.predictions.empty() && !source.Ready()) break;
         more = source.Next(&sample);
       } catch (...) {  // what was good before it is answered first
         failure = std::current_exception();

@@ -71,7 +71,7 @@ bool LineReader::Next(std::string* line) {
 bool LineReader::Ready() {
   while (buffer_.find('\n', searched_) == std::string::npos && !end_) {
     pollfd question = {descriptor_, POLLIN, 0};
-    if (::poll(&question, 1, /*timeout=*/0) == 0) return false;
+    if (::poll(&question, 1, /*timeout=*/0) <= 0) return false;  // -1: interrupted
     searched_ = buffer_.size();
     if (searched_ - begin_ > kMaxLine) return true;  // Next() will say so
     Fill();

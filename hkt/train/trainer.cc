@@ -120,12 +120,16 @@ void Trainer::Resume(std::optional<int64_t> from_step) {
   }
   if (progress_.best) {
     try {
-      io::SafetensorsFile file(folder_.model());  // whole, by its checksum
+      const io::SafetensorsFile file(folder_.model());  // whole, by its checksum
+      const auto stored = StoredValidation(file);       // later than what one went back to?
+      Check(!from_step || !stored || stored->step <= progress_.step, folder_.model().string(),
+            " holds weights of a later step than the one that this run goes back to");
     } catch (const Error& error) {
       Warn(Concat(error.what(), "; the best weights from here on will be kept"));
       progress_.best.reset();
       progress_.evaluations_since_best = 0;
-      progress_.evaluated_step = -1;  // the weights of the state are the first to be evaluated
+      progress_.evaluated_step =
+          -1;  // where the state's step is one of evaluations, it is repeated
     }
   }
   io::DropLinesAfter(folder_.metrics(), progress_.step);

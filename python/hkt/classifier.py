@@ -44,6 +44,7 @@ class Classifier(nn.Module):
     """
 
     run_config: dict[str, Any] | None
+    run_classes: str | None  # names of the classes as the run's file has them, of labelled text
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         self.run_config = None
+        self.run_classes = None
         self.rgb = _checks.flag("rgb", rgb)
         if self.rgb and vocabulary is not None:
             raise ValueError(f"vocabulary is {vocabulary!r}; with rgb there is none, it must be None")

@@ -31,6 +31,7 @@ LAYER_OPTIONS = (
     "d_model num_heads levels stride num_kv_heads kernel_size hybrid psd rotary score_gain causal bias dropout".split()
 )
 _VERSION = "hkt_version"
+_CLASSES = "classes"
 # How torch.compile and DistributedDataParallel name the module that they wrap.
 _COMPILED, _PARALLEL = "_orig_mod", "module"
 
@@ -63,6 +64,7 @@ def load(run_folder: str | os.PathLike[str], *, device: Any = None, dtype: torch
     model = _build(config, weights, folder / "config.json", path, device, dtype)
     _fill(model, weights, path)
     model.run_config = config
+    model.run_classes = metadata.get(_CLASSES)
     return model.eval()
 
 
@@ -90,6 +92,8 @@ def save(model: nn.Module, run_folder: str | os.PathLike[str], *, config: Mappin
             raise ValueError(f"run_folder {folder} is one that 'hkt train' works in (it has {name}); choose another")
     folder.mkdir(parents=True, exist_ok=True)
     metadata = {_VERSION: _library.version, "format": "pt", "config": json.dumps(options)}
+    if classifier.run_classes is not None:
+        metadata[_CLASSES] = classifier.run_classes
     _safetensors.write(folder / "model.safetensors", weights, metadata)
     text = json.dumps({_VERSION: _library.version, **options}, indent=2) + "\n"
     _safetensors.replace(folder / "config.json", text.encode())
