@@ -121,9 +121,11 @@ void Trainer::Resume(std::optional<int64_t> from_step) {
   if (progress_.best) {
     try {
       const io::SafetensorsFile file(folder_.model());  // whole, by its checksum
-      const auto stored = StoredValidation(file);       // later than what one went back to?
-      Check(!from_step || !stored || stored->step <= progress_.step, folder_.model().string(),
-            " holds weights of a later step than the one that this run goes back to");
+      const auto stored = StoredValidation(file);
+      if (from_step && stored && stored->step > progress_.step) {
+        Warn(Concat(folder_.model().string(), " still holds the weights of step ", stored->step,
+                    ", which this run goes back before, until a better evaluation replaces them"));
+      }
     } catch (const Error& error) {
       Warn(Concat(error.what(), "; the best weights from here on will be kept"));
       progress_.best.reset();
