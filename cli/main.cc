@@ -121,6 +121,7 @@ int main(int argc, char** argv) {
   // Output into a pipe that nobody reads ends the process without a word, also where a parent had
   // SIGPIPE ignored.
   ::signal(SIGPIPE, SIG_DFL);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file above the user's limit is a failed write, not the end
   const std::string_view command = argc > 1 ? argv[1] : "";
   if (command == "train" || command == "eval" || command == "predict" || command == "bench" ||
       command == "analyze")

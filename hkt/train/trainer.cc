@@ -103,7 +103,9 @@ void Trainer::GoBackTo(int64_t step) {
          " has no state after that step; there are: ", list, there.step);
   }
   // What is loaded is known to be whole and to fit before it replaces anything.
-  LoadState(folder_, kept, tensors(), config_, fingerprint_);
+  const int64_t there = LoadState(folder_, kept, tensors(), config_, fingerprint_).step;
+  Check(there == step, kept.string(), " holds the state after step ", there, ", not ", step,
+        ": it was copied or renamed; go back to another");
   io::WriteFileAtomically(folder_.state(), io::ReadFile(kept));
   for (const int64_t other : others) {
     if (other >= step) std::filesystem::remove(folder_.state_after(other));
@@ -117,6 +119,10 @@ void Trainer::Resume(std::optional<int64_t> from_step) {
     random_ = RandomState();
     elapsed_before_ = progress_.elapsed_seconds;
     saved_step_ = progress_.step;
+  } else if (const auto kept = folder_.kept_states(); !kept.empty()) {
+    Fail(folder_.state().string(),
+         " is not there, but older states are; continue with --from-step ", kept.back(),
+         ", or begin anew with another --out");
   }
   if (progress_.best) {
     try {
