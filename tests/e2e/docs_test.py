@@ -149,6 +149,22 @@ class DocsTest(unittest.TestCase):
             config = json.loads((run / "config.json").read_text())
             self.assertEqual(set(config) - {"hkt_version"}, set(options()))
 
+    def test_tests_named_in_the_theory_exist(self):
+        tests, programs = set(), set()
+        for path in SOURCE.glob("hkt/*/*_test.cc"):
+            programs.add(f"{path.parent.name}_{path.stem}")
+            tests |= set(re.findall(r"^TEST(?:_F|_P)?\((\w+), (\w+)\)", path.read_text(), re.M))
+        suites, suite, count = {name for name, _ in tests}, None, 0
+        for token in re.findall(r"`([A-Z]\w*\.[\w*]+|\.[A-Z]\w+|[a-z]+_\w+_test)`", self.page("theory.md")):
+            if "." not in token:
+                self.assertIn(token, programs)
+                continue
+            suite, name = token.split(".")[0] or suite, token.split(".")[1]
+            found = suite in suites if name == "*" else any(a == suite and re.fullmatch(name.replace("*", r"\w*"), b) for a, b in tests)
+            self.assertTrue(found, token)
+            count += 1
+        self.assertGreater(count, 50)
+
     def test_version_of_the_citation(self):
         version = (SOURCE / "VERSION").read_text().strip()
         self.assertRegex((SOURCE / "CITATION.cff").read_text(), rf"(?m)^version: {re.escape(version)}$")
