@@ -59,8 +59,8 @@ Json WeightsToJson(const AnalysisRun& run) {
   Json json = {{"kind", run.initial ? "initial" : "trained"}};
   json["checksum"] = run.trained.checksum.empty() ? Json(nullptr) : Json(run.trained.checksum);
   json["validation"] = nullptr;
-  if (const auto& point = run.trained.validation)
-    json["validation"] = {
+  if (const auto& point = run.trained.figures)
+    json[train::FiguresName(run.trained.config)] = {
         {"step", point->step}, {"accuracy", point->accuracy}, {"loss", point->loss}};
   return json;
 }

@@ -3,12 +3,57 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <memory>
 
 #include "hkt/base/error.h"
 #include "hkt/base/random.h"
 
 namespace hkt::data {
+
+namespace fs = std::filesystem;
+
+FolderTest::FolderTest() {
+  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+  folder_ = fs::path(testing::TempDir()) / Concat("hkt_", test.test_suite_name()) / test.name();
+  fs::remove_all(folder_);
+  fs::create_directories(folder_);
+}
+
+FolderTest::~FolderTest() { fs::remove_all(folder_); }
+
+std::string ProblemOf(const std::function<void()>& job) {
+  try {
+    job();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void ArchiveFolderTest::Write(const std::vector<Member>& members) {
+  WriteArchive(archive_, members, Compression::kGzip);
+}
+
+void ArchiveFolderTest::Unpack(const std::vector<Member>& members) {
+  for (const Member& member : members) {
+    if (member.kind != Member::kFile) continue;
+    fs::create_directories((folder_ / member.path).parent_path());
+    std::ofstream(folder_ / member.path, std::ios::binary) << member.bytes;
+  }
+}
+
+std::string RealArchive(const std::string& name) {
+  const char* folder = std::getenv("HKT_DATA");
+  if (folder == nullptr) return "";
+  for (const char* ending : {".tar.gz", ".tar.xz"}) {
+    const fs::path path = fs::path(folder) / (name + ending);
+    if (fs::exists(path)) return path.string();
+  }
+  ADD_FAILURE() << "no " << name << ".tar.gz or .tar.xz in HKT_DATA = " << folder;
+  return "";
+}
 
 void WriteArchive(const std::string& path, const std::vector<Member>& members,
                   Compression compression) {

@@ -127,7 +127,7 @@ void Trainer::Resume(std::optional<int64_t> from_step) {
   if (progress_.best) {
     try {
       const io::SafetensorsFile file(folder_.model());  // whole, by its checksum
-      const auto stored = StoredValidation(file);
+      const auto stored = StoredFigures(file);
       if (from_step && stored && stored->step > progress_.step) {
         Warn(Concat(folder_.model().string(), " still holds the weights of step ", stored->step,
                     ", which this run goes back before, until a better evaluation replaces them"));

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 PROGRAM = os.environ["HKT_PROGRAM"]
@@ -121,6 +122,45 @@ class PredictTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         path.write_bytes(b"\x00\xff\xfe\n")
         self.assert_refused(self.predict(str(path)), 1, f"{path}:1: ")
+
+    def test_streams_by_name_and_what_is_none(self):
+        expected = self.good(self.file)
+        for path in ("/dev/stdin", "-"):
+            self.assertEqual(self.good(path, input=TEXTS), expected)
+        fifo = str(self.root / "fifo")
+        os.mkfifo(fifo)
+        process = subprocess.Popen([PROGRAM, "predict", self.run_folder, fifo, "--threads", "1"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL)
+        pathlib.Path(fifo).write_text(TEXTS)
+        self.assertEqual(process.communicate(timeout=60)[0].decode(), expected)
+        for path in (str(self.root), "/dev/zero"):
+            self.assert_refused(self.predict(path), 1, path + ": neither a plain file nor a pipe but a ")
+        marked = self.root / "marked"
+        marked.write_bytes(b"\xef\xbb\xbf" + TEXTS.encode())
+        self.assertEqual(self.good(str(marked)), expected)
+
+    def test_a_signal_leaves_nothing_half_written(self):
+        folder = self.root / "signalled"
+        folder.mkdir()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process = subprocess.Popen([PROGRAM, "predict", self.run_folder, "-", "-o", str(folder / "out")],
+                                       stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+            deadline = time.monotonic() + 60
+            while not os.listdir(folder) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            self.assertTrue(os.listdir(folder)[0].startswith("out.tmp-"))
+            process.send_signal(number)
+            self.assertEqual(process.wait(60), 128 + number)
+            self.assertEqual(os.listdir(folder), [])
+            process.stdin.close()
+            process.stderr.close()
+
+    def test_where_output_goes(self):
+        expected = self.good(self.file)
+        self.assertEqual(self.good(self.file, "-o", "-"), expected)
+        self.assert_refused(self.predict(self.file, "-o", ""), 2, "--output is empty")
+        self.assert_refused(self.predict(self.file, "--output="), 2, "--output= has no value")
+        self.assert_refused(self.predict(self.file, "-o", str(self.root)), 1, "name a file")
 
     def test_wrong_usage(self):
         for arguments, message in {("--text", " "): "--text is blank",
