@@ -28,9 +28,9 @@ void AddCheck(CLI::Option& option) {
     CheckUsage(value != "-" || (type != "DIR" && !type.ends_with(".safetensors")), name,
                " is '-', and this cannot go to standard output; name a ",
                type == "DIR" ? "folder" : "file");
-    if (type == "INT") value = std::to_string(ParseNumber<int64_t>(name, value));
+    if (type == "INT" || type == "N") value = std::to_string(ParseNumber<int64_t>(name, value));
     if (type == "UINT") value = std::to_string(ParseNumber<uint64_t>(name, value));
-    if (type == "FLOAT") ParseNumber<double>(name, value);
+    if (type == "FLOAT" || type == "X") ParseNumber<double>(name, value);
     return "";
   };
   option.transform(CLI::Validator(check, ""));

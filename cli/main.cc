@@ -46,7 +46,7 @@ std::string OneLine(const std::string& text) {
   std::string line = Printable(text);
   if (line.size() > kMost)
     line = line.substr(0, kMost / 2) + " ... " + line.substr(line.size() - kMost / 2);
-  return line;
+  return Printable(line);  // the cuts may have gone through a character
 }
 
 // A file that is opened takes the lowest number that is free: without this, one whose parent closed

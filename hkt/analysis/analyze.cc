@@ -181,6 +181,7 @@ Json Analyze(const AnalyzeRequest& request, const AnalyzeProgress& progress) {
   // Whatever is wrong with the request is said before the long work.
   const AnalysisRun run = LoadAnalysisRun(request.run, request.data);
   std::optional<AnalysisRun> other, initial;
+  if (!request.export_to.empty()) io::CreateFolders(request.export_to);
   // --data is for RUN; the other may be of another task.
   if (!request.compare.empty()) other = LoadAnalysisRun(request.compare);
   if (request.initial) {

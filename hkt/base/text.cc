@@ -1,5 +1,6 @@
 #include "hkt/base/text.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "hkt/base/error.h"
@@ -12,23 +13,44 @@ void AppendEscaped(std::string& out, unsigned char byte) {
   out += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
 }
 
+// Bytes of the character that `text` begins with; 0 where it begins with none of UTF-8.
+size_t CharacterLength(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t length = byte(0) < 0x80                       ? 1
+                        : byte(0) >= 0xc2 && byte(0) <= 0xdf ? 2
+                        : byte(0) >= 0xe0 && byte(0) <= 0xef ? 3
+                        : byte(0) >= 0xf0 && byte(0) <= 0xf4 ? 4
+                                                             : 0;
+  if (length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i)
+    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
+  // Longer than need be, surrogates, above the last character.
+  if (length > 1 && ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
+                     (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f)))
+    return 0;
+  return length;
+}
+
+// NUL ... U+001F, U+007F ... U+009F.
+bool IsControl(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  return first < 32 || first == 127 ||
+         (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
+}
+
 }  // namespace
 
 std::string Printable(std::string_view text) {
-  constexpr unsigned char kC1 = 0xc2;  // first byte of U+0080 ... U+00BF
   std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : '\0');
-    if (byte == kC1 && next >= 0x80 && next < 0xa0) {
-      AppendEscaped(out, byte);
-      AppendEscaped(out, next);
-      ++i;
-    } else if (byte < 32 || byte == 127) {
-      AppendEscaped(out, byte);
+  while (!text.empty()) {
+    const size_t length = CharacterLength(text);
+    const std::string_view character = text.substr(0, std::max<size_t>(length, 1));
+    if (length == 0 || IsControl(character)) {
+      for (const char c : character) AppendEscaped(out, static_cast<unsigned char>(c));
     } else {
-      out += text[i];
+      out += character;
     }
+    text.remove_prefix(character.size());
   }
   return out;
 }

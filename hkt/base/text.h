@@ -8,8 +8,8 @@
 
 namespace hkt {
 
-// Control characters as \x0a: one line whatever is quoted in it, and nothing that a terminal would
-// obey (NUL to 0x1f, 0x7f, and 0x80 to 0x9f as UTF-8 writes them). All else stays as it is.
+// Control characters, and bytes that are not UTF-8, as \x0a: one line whatever is quoted in it, and
+// nothing that a terminal would obey or could not show. All else stays as it is.
 std::string Printable(std::string_view text);
 
 // "1048576", "0.999999", "1e+30": whole numbers are written out.

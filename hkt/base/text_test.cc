@@ -14,8 +14,17 @@ TEST(Text, PrintableEscapesWhatATerminalWouldObeyAndNothingElse) {
   EXPECT_EQ(Printable("\xc2\x9b"
                       "1m"),
             R"(\xc2\x9b1m)");
-  for (const std::string plain : {"", "höher, «mehr» \\ 'x'", "\xc2\xa0", "\xff\xfe", "\xc2"})
+  for (const std::string plain :
+       {"", "höher, «mehr» \\ 'x'", "\xc2\xa0", "\xe2\x82\xac", "\xf0\x9f\x99\x82"})
     EXPECT_EQ(Printable(plain), plain);
+  // Not UTF-8: stray bytes, cut, longer than need be, a surrogate, beyond the last character.
+  EXPECT_EQ(Printable("a\xff\xfe"), R"(a\xff\xfe)");
+  EXPECT_EQ(Printable("\xe2\x82"), R"(\xe2\x82)");
+  EXPECT_EQ(Printable("\xc0\xaf"), R"(\xc0\xaf)");
+  EXPECT_EQ(Printable("\xe0\x9f\xbf"), R"(\xe0\x9f\xbf)");
+  EXPECT_EQ(Printable("\xed\xa0\x80"), R"(\xed\xa0\x80)");
+  EXPECT_EQ(Printable("\xf4\x90\x80\x80"), R"(\xf4\x90\x80\x80)");
+  EXPECT_EQ(Printable("\xe2\xc3\xa9"), "\\xe2é");
 }
 
 TEST(Text, WholeNumbersAreWrittenOut) {

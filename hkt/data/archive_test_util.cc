@@ -66,6 +66,9 @@ void WriteArchive(const std::string& path, const std::vector<Member>& members,
     Check(result == ARCHIVE_OK, path, ": ", archive_error_string(writer.get()));
   };
   if (compression == Compression::kGzip) require(archive_write_add_filter_gzip(writer.get()));
+  // The same members are the same bytes at any time.
+  if (compression == Compression::kGzip)
+    require(archive_write_set_filter_option(writer.get(), "gzip", "timestamp", nullptr));
   if (compression == Compression::kBzip2) require(archive_write_add_filter_bzip2(writer.get()));
   if (compression == Compression::kXz) require(archive_write_add_filter_xz(writer.get()));
   require(archive_write_set_format_ustar(writer.get()));

@@ -72,10 +72,12 @@ class CliTest(unittest.TestCase):
             ("train", "--out", "-"): "--out is '-', and this cannot go to standard output; name a folder",
             ("data", "multiscale", "--out", "-"): "name a file",
         }
+        empty = self.root / "empty"
+        empty.mkdir()
         for arguments, message in cases.items():
             with self.subTest(arguments=arguments):
-                self.assert_refused(hkt(*arguments, cwd=self.root), 2, message)
-        self.assertEqual(os.listdir(self.root), ["run"])
+                self.assert_refused(hkt(*arguments, cwd=empty), 2, message)
+        self.assertEqual(os.listdir(empty), [])
         # As a value of another option nothing of this is looked at; and these are right.
         self.assert_refused(hkt("predict", self.run_folder, "--text", "--psd=maybe"), 1, "--text: ")
         self.assertEqual(hkt("eval", self.run_folder, "--batch", "010", "--json=true").returncode, 0)
@@ -149,6 +151,7 @@ class CliTest(unittest.TestCase):
     def test_an_evaluation_is_shown_where_it_cannot_be_written(self):
         copy = self.root / "unwritable"
         shutil.copytree(self.run_folder, copy)
+        (copy / "eval.json").unlink(missing_ok=True)
         (copy / "eval.json").mkdir()  # refuses to be replaced, for root as well
         done = hkt("eval", str(copy), "--split", "validation")
         self.assert_refused(done, 1, "eval.json")

@@ -99,6 +99,19 @@ class PredictTest(unittest.TestCase):
         for i, row in zip(some, again):  # rounding may differ with the batch
             self.assertAlmostEqual(float(rows[i].split("\t")[1]), float(row.split("\t")[1]), delta=2e-4)
 
+    def test_memory_does_not_grow_with_the_file(self):
+        peaks = []
+        for lines in (4_000, 40_000):  # two windows, and twenty
+            path = self.root / "large"
+            path.write_text(("[MAX " + "3 " * 90 + "]\n") * lines)
+            process = subprocess.Popen([PROGRAM, "predict", self.run_folder, str(path), "--threads", "1", "-o", "/dev/null"])
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            peaks.append(usage.ru_maxrss / 1024)
+        print(f"peak MiB: {peaks}")
+        self.assertLess(peaks[1], peaks[0] + 6)  # the larger file has 6.7 MiB more
+
     def test_an_output_file_is_whole_or_what_it_was(self):
         out = self.root / "out.csv"
         self.assertEqual(self.good(self.file, "--format", "csv", "-o", str(out)), "")
