@@ -149,7 +149,7 @@ class HostileTest(unittest.TestCase):
 
     def test_a_limit_on_the_size_of_files(self):
         """Its signal, SIGXFSZ, is at its default here, which would end the program at the first byte too many."""
-        run = self.root / "limited"
+        run = self.root / "files-limited"
         shutil.copytree(self.half, run)
         limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))}
         self.check_full_disk(run, contextlib.nullcontext, limit, "raise the limit on file sizes")
