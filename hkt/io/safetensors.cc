@@ -216,8 +216,8 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, std::string 
       }
       continue;
     }
-    tensors_[name] =
-        ParseEntry(Concat(file, ", tensor ", Printable(name)), entry, data, &extents.emplace_back());
+    tensors_[name] = ParseEntry(Concat(file, ", tensor ", Printable(name)), entry, data,
+                                &extents.emplace_back());
   }
   CheckCovered(file, std::move(extents), data.size());
   // Ours always have one: its key itself is damaged.
