@@ -30,9 +30,8 @@ std::string Percent(const Json& share) {
 void PrintTallies(const char* title, const Json& tallies) {
   std::printf("%s\n", title);
   for (const auto& [key, tally] : tallies.items()) {
-    std::printf("  %-12s %8ld samples  accuracy %s\n", key.c_str(),
-                static_cast<long>(tally["samples"].get<int64_t>()),
-                Percent(tally["accuracy"]).c_str());
+    std::printf("  %-12s %16s  accuracy %s\n", key.c_str(),
+                Counted(tally["samples"], "sample").c_str(), Percent(tally["accuracy"]).c_str());
   }
 }
 
@@ -49,9 +48,9 @@ void PrintReport(const Json& report) {
   }
   std::printf("by class\n");
   for (const Json& row : report["classes"]) {
-    std::printf("  %-12s %8ld samples  recall %-8s  precision %s\n",
+    std::printf("  %-12s %16s  recall %-8s  precision %s\n",
                 Printable(row["name"].get<std::string>()).c_str(),
-                static_cast<long>(row["samples"].get<int64_t>()), Percent(row["recall"]).c_str(),
+                Counted(row["samples"], "sample").c_str(), Percent(row["recall"]).c_str(),
                 Percent(row["precision"]).c_str());
   }
   if (report.contains("by_depth")) PrintTallies("by depth of the expression", report["by_depth"]);

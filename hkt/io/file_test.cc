@@ -255,7 +255,8 @@ TEST_F(FileTest, JsonLineThatDoesNotFitIsTakenBack) {
 TEST_F(FileTest, DamagedJsonLineIsNamed) {
   WriteFileAtomically(file_, "{\"step\": 1}\nnonsense\n");
   EXPECT_THAT([&] { ReadJsonLines(file_); },
-              ThrowsMessage<Error>(AllOf(HasSubstr(file_.string()), HasSubstr("line 2"))));
+              ThrowsMessage<Error>(AllOf(HasSubstr(file_.string()), HasSubstr("line 2"),
+                                         HasSubstr("remove that line"))));
 }
 
 TEST(JsonTest, RefusesWhatIsNotOneDocument) {

@@ -21,7 +21,11 @@ void ForEachLine(const std::string& content, Visitor visit) {
 
 nlohmann::ordered_json Parse(std::string_view line, const std::filesystem::path& path,
                              int64_t number) {
-  return ParseJson<nlohmann::ordered_json>(line, Concat(path.string(), ", line ", number));
+  try {
+    return ParseJson<nlohmann::ordered_json>(line, Concat(path.string(), ", line ", number));
+  } catch (const Error& error) {
+    Fail(error.what(), "; remove that line");
+  }
 }
 
 }  // namespace
