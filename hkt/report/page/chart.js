@@ -41,7 +41,7 @@ function config() {
     legend: {labelColor: t.text, titleColor: t.text, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 'normal', orient: 'bottom',
              columns: 3, symbolStrokeWidth: 2, symbolOpacity: 1},
     header: {labelColor: t.text, titleColor: t.text, labelFontSize: 13, labelFontWeight: 'bold', labelAnchor: 'start'},
-    text: {color: t.text, fontSize: 12}, rule: {color: t.faint}, line: {strokeWidth: 2}, point: {filled: true, size: 60},
+    text: {color: t.text, fontSize: 12}, rule: {color: t.faint}, line: {strokeWidth: 2}, point: {filled: true, size: 60, opacity: 1}, tick: {opacity: 1},
   };
 }
 
@@ -101,5 +101,6 @@ async function drawAll(entries) {
 }
 
 // Frequent parts of specifications.
+const labelRoom = (labels, most) => Math.min(most, 20 + 6.6 * Math.max(...labels.map((label) => label.length)));
 const tip = (field, title, format) => ({field, title, ...(format ? {format, type: 'quantitative'} : {type: 'nominal'})});
 const accuracyAxis = (title) => ({type: 'quantitative', scale: {zero: false, nice: true}, title, axis: {tickCount: 6}});

@@ -71,7 +71,7 @@ function accuracyChart(experiments) {
     facet: {row: {field: 'task', title: null, sort: taskOrder(experiments).map((t) => t.title), header: {orient: 'top', labelAnchor: 'start', labelAngle: 0}}},
     resolve: {scale: {x: 'independent', y: 'independent'}},
     spec: {
-      width: Math.max(120, width - 130),
+      width: Math.max(120, width - 30 - labelRoom(values.map((v) => v.row), width / 2)),
       height: {step: 22},
       encoding: {y: {field: 'row', type: 'nominal', sort: kRows, title: null}},
       layer: [
@@ -121,8 +121,8 @@ function intervals(id, title, note, experiments, list) {
     facet: {row: {field: 'task', title: null, sort: taskOrder(experiments).map((x) => x.title), header: {orient: 'top', labelAngle: 0}}},
     resolve: {scale: {x: 'independent', y: 'independent'}},
     spec: {
-      width: Math.max(120, width - (width < 500 ? 150 : 230)), height: {step: 24},
-      encoding: {y: {field: 'label', type: 'nominal', sort: null, title: null, axis: {labelLimit: width < 500 ? 130 : 210}}},
+      width: Math.max(120, width - 30 - labelRoom(values.map((v) => v.label), width * 0.45)), height: {step: 24},
+      encoding: {y: {field: 'label', type: 'nominal', sort: null, title: null, axis: {labelLimit: width * 0.45 - 10}}},
       layer: [
         {mark: {type: 'rule', strokeDash: [4, 3]}, data: {values: [{}]}, encoding: {x: {datum: 0, type: 'quantitative', title: xTitle}, y: null}},
         {mark: {type: 'rule', strokeWidth: 3, strokeCap: 'round'}, transform: [{filter: 'isValid(datum.low)'}],
@@ -271,7 +271,7 @@ function ablationParts(experiments) {
     parts.push(chart({
       id, title, note: 'Line: one standard error of the test sample to each side; the rule is the reference. One seed: what another seed would change is not in the line.',
       spec: (width) => ({
-        height: {step: 24}, width, data: {values}, encoding: {y: {field: 'row', type: 'nominal', sort: '-x', title: null, axis: {labelLimit: Math.min(240, width * 0.4)}}},
+        height: {step: 24}, width, data: {values}, encoding: {y: {field: 'row', type: 'nominal', sort: [...values].sort((a, b) => b.accuracy - a.accuracy).map((v) => v.row), title: null, axis: {labelLimit: Math.min(240, width * 0.4)}}},
         layer: [
           {mark: {type: 'rule', strokeDash: [4, 3]}, transform: [{filter: 'datum.reference'}], encoding: {x: {field: 'accuracy', ...accuracyAxis('test accuracy, %')}, y: null}},
           {mark: {type: 'rule', strokeWidth: 2}, encoding: {x: {field: 'low', type: 'quantitative'}, x2: {field: 'high'}}},
@@ -304,7 +304,7 @@ function stepParts(experiments) {
     id: 'step', title: 'What a training step costs against MHA’s, beside the published factor 1.3125',
     note: `Median time of a whole step at T = ${step.seq_len}${step.processor ? ` on ${step.processor}` : ''}, arms in turn. 1.3125 is the share of the score products alone, so a whole step may lie below or above it.`,
     spec: (width) => ({
-      width, height: {step: 26}, data: {values}, encoding: {y: {field: 'arm', type: 'nominal', sort: '-x', title: null}},
+      width, height: {step: 26}, data: {values}, encoding: {y: {field: 'arm', type: 'nominal', sort: [...values].sort((a, b) => a.ratio - b.ratio).map((v) => v.arm), title: null}},
       layer: [
         {mark: {type: 'bar', height: 14, color: theme().good}, encoding: {x: {field: 'ratio', type: 'quantitative', title: 'time of a step, MHA = 1'}, tooltip: [tip('arm', 'model'), tip('ratio', 'times MHA', '.3f'), tip('milliseconds', 'ms', '.1f')]}},
         {mark: {type: 'rule', strokeDash: [4, 3], strokeWidth: 2, color: theme().text}, data: {values: [{x: 1.3125}]}, encoding: {x: {field: 'x', type: 'quantitative'}, y: null, tooltip: [tip('x', 'published', '.4f')]}},

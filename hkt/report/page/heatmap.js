@@ -52,7 +52,7 @@ function legendOf(kind, range, color) {
     context.fillStyle = `rgb(${color(from + (to - from) * x / 127).join(',')})`;
     context.fillRect(x, 0, 1, 1);
   }
-  return el('div', {class: 'legend'}, el('span', {}, significant(from)), bar, el('span', {}, significant(to)), kind === 'attention' ? el('span', {}, '(colour by the square root)') : null);
+  return el('div', {class: 'legend'}, el('span', {}, significant(from)), bar, el('span', {}, significant(to)), kind === 'attention' ? el('span', {}, '(√ scale)') : null);
 }
 
 // The tokens that a row or column stands for, as text.
