@@ -31,7 +31,7 @@ function rowScale(rows) {
   };
 }
 
-function config() {
+function config(width) {
   const t = theme(), font = 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
   return {
     font, background: t.surface, view: {stroke: null}, aria: false,
@@ -39,7 +39,7 @@ function config() {
            titleFontSize: 12, titleFontWeight: 'normal', labelLimit: 260},
     axisQuantitative: {tickCount: 8, format: ',~r'},
     legend: {labelColor: t.text, titleColor: t.text, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 'normal', orient: 'bottom',
-             columns: 3, symbolStrokeWidth: 2, symbolOpacity: 1},
+             columns: width < 500 ? 2 : 3, symbolStrokeWidth: 2, symbolOpacity: 1},
     header: {labelColor: t.text, titleColor: t.text, labelFontSize: 13, labelFontWeight: 'bold', labelAnchor: 'start'},
     text: {color: t.text, fontSize: 12}, rule: {color: t.faint}, line: {strokeWidth: 2}, point: {filled: true, size: 60, opacity: 1}, tick: {opacity: 1},
   };
@@ -69,15 +69,23 @@ async function draw(entry) {
   const width = entry.plot.clientWidth;
   if (width === 0 || !entry.plot.isConnected) return;
   entry.width = width;
+  await drawAt(entry, width);
+  // Facets have no width of their own to be told: what their labels take is known once they are drawn.
+  const excess = entry.plot.scrollWidth - entry.plot.clientWidth;
+  if (excess > 0) await drawAt(entry, width - excess);
+}
+
+async function drawAt(entry, width) {
   if (entry.view) entry.view.finalize();
-  entry.plot.replaceChildren();
+  const picture = el('div', {'aria-hidden': 'true'});  // the plot around it has the role and the name
+  entry.plot.replaceChildren(picture);
   const warnings = {level: () => warnings, warn: () => warnings, info: () => warnings, debug: () => warnings,
                     error: (...what) => { console.error(...what); return warnings; }};
   const own = entry.spec(width);
-  const specification = {...own, config: config(), padding: 4, autosize: own.facet ? {type: 'pad'} : {type: 'fit-x', contains: 'padding'}};
+  const specification = {...own, config: config(width), padding: 4, autosize: own.facet ? {type: 'pad'} : {type: 'fit-x', contains: 'padding'}};
   const compiled = vegaLite.compile(specification, {logger: warnings}).spec;
   entry.view = new vega.View(vega.parse(compiled, null, {ast: true}), {
-    expr: vega.expressionInterpreter, renderer: 'svg', container: entry.plot, hover: true, logLevel: vega.Error,
+    expr: vega.expressionInterpreter, renderer: 'svg', container: picture, hover: true, logLevel: vega.Error,
   });
   entry.view.tooltip((handler, event, item, value) => {
     if (value === null || value === undefined || value === '') {

@@ -113,16 +113,16 @@ function intervals(id, title, note, experiments, list) {
                            textColumn('McNemar p of each seed (right only here : there)', (r) => r.mcnemar.map(pText).join('; ') || dash)] : [])];
   const box = table(title, columns, rows, {name: `${id}-table`});
   if (!values.length) return el('div', {}, box);
-  const t = theme, xTitle = 'difference in test accuracy, points';
+  const t = theme;
   const color = () => ({field: 'verdict', type: 'nominal', title: '95 % interval', scale: {domain: kVerdicts, range: [t().good, t().open, t().bad]}});
   const tooltip = [tip('label', 'difference'), tip('mean', 'points', '+.2f'), tip('interval', '95 % interval'), tip('verdict', 'verdict'), tip('seeds', 'seeds')];
-  const spec = (width) => ({
+  const spec = (width, xTitle = width < 600 ? 'difference, points' : 'difference in test accuracy, points') => ({
     data: {values},
     facet: {row: {field: 'task', title: null, sort: taskOrder(experiments).map((x) => x.title), header: {orient: 'top', labelAngle: 0}}},
     resolve: {scale: {x: 'independent', y: 'independent'}},
     spec: {
-      width: Math.max(120, width - 30 - labelRoom(values.map((v) => v.label), width * 0.45)), height: {step: 24},
-      encoding: {y: {field: 'label', type: 'nominal', sort: null, title: null, axis: {labelLimit: width * 0.45 - 10}}},
+      width: Math.max(120, width - 30 - labelRoom(values.map((v) => v.label), width * 0.45)), height: {step: width < 600 ? 34 : 24},
+      encoding: {y: {field: 'label', type: 'nominal', sort: null, title: null, axis: {labelLimit: width * 0.45 - 10, ...(width < 600 ? {labelExpr: "split(datum.label, ', ')"} : {})}}},
       layer: [
         {mark: {type: 'rule', strokeDash: [4, 3]}, data: {values: [{}]}, encoding: {x: {datum: 0, type: 'quantitative', title: xTitle}, y: null}},
         {mark: {type: 'rule', strokeWidth: 3, strokeCap: 'round'}, transform: [{filter: 'isValid(datum.low)'}],

@@ -21,7 +21,7 @@ async function start() {
   for (const [title, parts] of sections) {
     const there = parts.filter((part) => part !== null && part !== undefined);
     if (!there.length) continue;
-    const id = slug(title);
+    const id = `${slug(title)}-section`;
     main.append(el('section', {id, 'aria-labelledby': `${id}-heading`}, el('h2', {id: `${id}-heading`}, title), there));
     contents.append(el('li', {}, el('a', {href: `#${id}`}, title)));
   }
