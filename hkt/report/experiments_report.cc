@@ -14,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kTable = "table";
+constexpr const char* kRecipe = "recipe";  // the tier of the trials that chose the options of others
 
 // The order of the design, then any other.
 size_t RowRank(const std::string& row) {
@@ -263,13 +264,20 @@ Json ReportExperiments(const std::filesystem::path& folder, const std::string& t
     // A tier without a table of its own, as `smoke`, has its rows for one.
     if (planned.run->group == "ablation") {
       ablations.push_back(planned);
-    } else if (planned.run->group == "recipe") {
+    } else if (planned.run->group == kRecipe) {
       trials.push_back(planned);
     } else {
       if (!tables.contains(task)) tasks.push_back(task);
       tables[task].push_back(planned);
       table.push_back(planned);
     }
+  }
+  std::vector<ExperimentRun> trial_runs;
+  std::vector<Result> trial_results;
+  if (tier != kRecipe && std::filesystem::is_directory(folder / kRecipe)) {
+    trial_runs = ReadTier(places, kRecipe);
+    trial_results = ReadResults(places.results(kRecipe));
+    for (const PlannedRow& trial : PlannedRows(trial_runs, trial_results)) trials.push_back(trial);
   }
   json["tasks"] = Json::array();
   for (const std::string& task : tasks)

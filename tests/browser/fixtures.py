@@ -108,9 +108,11 @@ def experiments(folder, tier="small", missing=(), seeds=(1, 2, 3)):
         rows.append((f"listops-ablation-{name}", title, "ablation", {**base, **change}, (1,), accuracy, 165000))
     for model in ("hkt", "mha"):
         for lr in (0.0005, 0.001, 0.002):
-            rows.append((f"imdb-recipe-{model}-{lr}", "HKT" if model == "hkt" else "MHA", "recipe",
+            rows.append((f"imdb-{model}-lr{lr}", "HKT" if model == "hkt" else "MHA", "recipe",
                          {"task": "imdb", "model": model, "steps": 700, "lr": lr}, (1,), 0.62 + lr * 10, 165000))
+    chosen = tier
     for name, row, group, config, own, accuracy, parameters in rows:
+        tier = "recipe" if group == "recipe" else chosen
         write(folder / tier / f"{name}.json", {"row": row, "group": group, "seeds": list(own), "config": config})
         for seed in own:
             if name in missing or f"{name}-s{seed}" in missing:

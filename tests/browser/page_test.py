@@ -20,8 +20,8 @@ PROGRAM = os.environ["HKT_PROGRAM"]
 
 
 def chromium():
-    names = [os.environ["CHROMIUM"]] if os.environ.get("CHROMIUM") else ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
-    return next((path for path in map(shutil.which, names) if path), None)
+    found = subprocess.run(["sh", HERE.parents[1] / "scripts/find_chromium.sh"], text=True, capture_output=True)
+    return found.stdout.strip() if found.returncode == 0 else None
 
 
 def missing():
