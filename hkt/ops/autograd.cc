@@ -3,7 +3,9 @@
 // A TensorList argument of forward() is walked for edges of the graph; a std::vector<at::Tensor>
 // would count as no tensor at all, and gradients would be silently missing.
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "hkt/ops/ops.h"
+#include "hkt/ops/unused.h"
 
 namespace hkt::ops {
 namespace {
@@ -118,6 +121,39 @@ class DepthwiseConvFn : public torch::autograd::Function<DepthwiseConvFn> {
   }
 };
 
+// The backward pass is linear in d_out and in (x, weight), so its derivative is the same two
+// operators again, and theirs in turn: as often as one likes.
+class DepthwiseConvBackwardFn : public torch::autograd::Function<DepthwiseConvBackwardFn> {
+ public:
+  static constexpr bool is_traceable = true;
+
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& d_out, const at::Tensor& x,
+                               const at::Tensor& weight, int64_t stride) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    ctx->save_for_backward({d_out, x, weight});
+    ctx->saved_data["stride"] = stride;
+    return depthwise_conv_backward(d_out, x, weight, stride);
+  }
+
+  // of d_x, d_weight, d_bias; zeros where one was not used
+  static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
+    const variable_list saved = ctx->get_saved_variables();
+    const at::Tensor &d_out = saved[0], &x = saved[1], &weight = saved[2];
+    const at::Tensor &of_x = gradients[0], &of_weight = gradients[1], &of_bias = gradients[2];
+    const int64_t stride = ctx->saved_data["stride"].toInt();
+    variable_list result(4);  // the last: stride
+    if (ctx->needs_input_grad(0)) {
+      result[0] = depthwise_conv(of_x, weight, at::zeros_like(of_bias), stride) +
+                  depthwise_conv(x, of_weight, of_bias, stride);
+    }
+    if (ctx->needs_input_grad(1))
+      result[1] = depthwise_conv_backward(d_out, x, of_weight, stride)[0];
+    if (ctx->needs_input_grad(2))
+      result[2] = depthwise_conv_backward(d_out, of_x, weight, stride)[1];
+    return result;
+  }
+};
+
 // Linear in x: the derivative is the operator itself, as often as one likes.
 class DropoutFn : public torch::autograd::Function<DropoutFn> {
  public:
@@ -134,6 +170,21 @@ class DropoutFn : public torch::autograd::Function<DropoutFn> {
   static variable_list backward(AutogradContext* ctx, const variable_list& d_outs) {
     return {dropout(d_outs[0], ctx->get_saved_variables()[0], ctx->saved_data["p"].toDouble()),
             at::Tensor(), at::Tensor()};
+  }
+};
+
+class UnusedFn : public torch::autograd::Function<UnusedFn> {
+ public:
+  static constexpr bool is_traceable = true;
+
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x,
+                            const at::Tensor& parameter) {
+    ctx->save_for_backward({parameter});
+    return x;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& d_outs) {
+    return {d_outs[0], at::zeros_like(ctx->get_saved_variables()[0])};
   }
 };
 
@@ -231,12 +282,7 @@ at::Tensor DepthwiseConvAutograd(const at::Tensor& x, const at::Tensor& weight,
 
 variable_list DepthwiseConvBackwardAutograd(const at::Tensor& d_out, const at::Tensor& x,
                                             const at::Tensor& weight, int64_t stride) {
-  const variable_list inputs = {d_out, x, weight};
-  return NoDerivativeFn::apply(
-      at::TensorList(inputs), std::function<variable_list()>([&] {
-        return depthwise_conv_backward(d_out, x, weight, stride);
-      }),
-      std::string("the derivative of hkt::depthwise_conv_backward") + kNotTwice);
+  return DepthwiseConvBackwardFn::apply(d_out, x, weight, stride);
 }
 
 at::Tensor DropoutAutograd(const at::Tensor& x, const at::Tensor& seed, double p) {
@@ -244,6 +290,10 @@ at::Tensor DropoutAutograd(const at::Tensor& x, const at::Tensor& seed, double p
 }
 
 }  // namespace
+
+at::Tensor WithUnused(const at::Tensor& x, const at::Tensor& parameter) {
+  return UnusedFn::apply(x, parameter);
+}
 
 TORCH_LIBRARY_IMPL(hkt, Autograd, m) {
   m.impl("depthwise_conv", DepthwiseConvAutograd);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <utility>
 #include <vector>
@@ -116,14 +117,39 @@ TEST_P(Paths, EmptyInputs) {
   }
 }
 
-TEST(DepthwiseConvTest, SecondDerivativesAreRefusedNotWrong) {
-  Inputs in = Draw({2, 5, 4}, 3, at::kFloat);
-  in.x.requires_grad_();
-  const at::Tensor out = depthwise_conv(in.x, in.weight, in.bias);
-  const auto gradients = depthwise_conv_backward(out, in.x, in.weight);
-  EXPECT_THAT([&] { gradients[1].sum().backward(); },
-              ThrowsMessage<c10::NotImplementedError>(
-                  HasSubstr("hkt::depthwise_conv_backward is not implemented")));
+// The gradient of a function of the gradients, against conv1d's own.
+TEST_P(Paths, SecondAndThirdDerivatives) {
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const int64_t stride : {1, 2}) {
+      Inputs in = Draw({2, 7, 4}, 3, type);
+      for (at::Tensor* x : {&in.x, &in.weight, &in.bias}) x->mul_(0.3);
+      Inputs exact;
+      for (const auto member : {&Inputs::x, &Inputs::weight, &Inputs::bias}) {
+        exact.*member = (in.*member).to(at::kDouble).detach().requires_grad_();
+        (in.*member).requires_grad_();
+      }
+      const auto penalty = [](const Inputs& of, const at::Tensor& out) {
+        // Of third order in x and weight, so that each derivative depends on the others.
+        const at::Tensor loss = (out * out * out).sum();
+        const auto first = torch::autograd::grad({loss}, {of.x, of.weight, of.bias}, {},
+                                                 std::nullopt, /*create_graph=*/true);
+        const auto second =
+            torch::autograd::grad({first[0].pow(2).sum() + first[1].pow(2).sum() + first[2].sum()},
+                                  {of.x, of.weight}, {}, std::nullopt, /*create_graph=*/true);
+        return second[0].pow(2).sum() + second[1].pow(2).sum();
+      };
+      penalty(in, depthwise_conv(in.x, in.weight, in.bias, stride)).backward();
+      penalty(exact, Want(exact.x, exact.weight, exact.bias, stride)).backward();
+      for (const auto member : {&Inputs::x, &Inputs::weight, &Inputs::bias}) {
+        const at::Tensor want = (exact.*member).grad();
+        const double error = ((in.*member).grad().to(at::kDouble) - want).norm().item<double>();
+        // A hundred nested sums and products, of terms that are up to a thousand times their sum.
+        const double bound = (type == at::kDouble ? 0x1p-53 : 0x1p-24) * 1e5;
+        EXPECT_LE(error, bound * want.norm().item<double>());
+        EXPECT_GT(want.norm().item<double>(), 0);
+      }
+    }
+  }
 }
 
 TEST(DepthwiseConvTest, MisuseNamesTheArgument) {

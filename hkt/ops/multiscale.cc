@@ -17,6 +17,7 @@
 #include "hkt/ops/ops.h"
 #include "hkt/ops/padding.h"
 #include "hkt/ops/repeat.h"
+#include "hkt/ops/unused.h"
 
 namespace hkt::ops {
 
@@ -51,16 +52,23 @@ at::Tensor MultiscaleComposite(at::TensorList queries, at::TensorList keys, cons
   }
   if (score_gain != 1.0) weights = weights * score_gain;
 
-  // The gradient of a weight sums over all rows of its query, so padding is cleared before the
-  // product, not after it.
   const bool padded = lengths && lengths->defined();
   std::vector<at::Tensor> folded;
   int64_t step = 1;
-  for (size_t l = 0; l < queries.size(); ++l) {
-    at::Tensor q = queries[l];
-    if (padded) q = ZeroPadding(q, AsHeads(ValidRows(*lengths, q.sym_size(2), step)));
-    folded.push_back((q * LevelColumn(weights, l)).to(type));
-    step = NextStep(step, stride);
+  if (queries.size() == 1) {
+    // The weight of a single level is 1 whatever the logits, and the product with it would cost a
+    // pass over the queries forward and three backward.
+    const at::Tensor q = hybrid ? queries[0] : WithUnused(queries[0], level_logits);
+    folded = {score_gain == 1.0 ? q : q * score_gain};
+  } else {
+    // The gradient of a weight sums over all rows of its query, so padding is cleared before the
+    // product, not after it.
+    for (size_t l = 0; l < queries.size(); ++l) {
+      at::Tensor q = queries[l];
+      if (padded) q = ZeroPadding(q, AsHeads(ValidRows(*lengths, q.sym_size(2), step)));
+      folded.push_back((q * LevelColumn(weights, l)).to(type));
+      step = NextStep(step, stride);
+    }
   }
   at::Tensor out = attention(folded, keys, value, stride, scale, causal, lengths);
   if (!hybrid) return out;

@@ -62,7 +62,7 @@ class SchemaTest(unittest.TestCase):
         self.check(hkt.attention.default, (q, k, v, 2, None, True, lengths))
 
     def test_the_parts(self):
-        # Detached: they have no derivative of their own.
+        # Detached: those of attention and downsample have no derivative of their own.
         for dtype in [torch.float32, torch.float64]:
             q, k, v = attention_inputs(dtype=dtype, grad=False, strided=True)
             for lengths in [None, torch.tensor([13, 0])]:
@@ -85,6 +85,8 @@ class SchemaTest(unittest.TestCase):
             x = downsample_inputs(dtype=dtype)
             for stride in [1, 2]:
                 self.check(hkt.depthwise_conv.default, (*x[:3], stride))
+                d_out = torch.randn_like(hkt.depthwise_conv(*x[:3], stride)).requires_grad_()
+                self.check(hkt.depthwise_conv_backward.default, (d_out, *x[:2], stride))
             self.check(hkt.dropout.default, (x[0], torch.tensor(5), 0.3))
 
     def test_multiscale_attention(self):
@@ -94,6 +96,9 @@ class SchemaTest(unittest.TestCase):
         for lengths in [None, torch.tensor([13, 4])]:
             self.check(hkt.multiscale_attention.default, (q, k, v, *logits, branches, 2, None, 1.5, True, lengths))
             self.check(hkt.multiscale_attention.default, (q, k, v, logits[0], None, [], 2, None, 1.0, False, lengths))
+            one = [torch.randn(4, 1, requires_grad=True) for _ in range(2)]
+            self.check(hkt.multiscale_attention.default, (q[:1], k[:1], v, one[0], None, [], 2, None, 1.0, True, lengths))
+            self.check(hkt.multiscale_attention.default, (q[:1], k[:1], v, *one, branches[:1], 2, None, 1.0, True, lengths))
 
     def test_meta_strides_are_the_kernels(self):
         q, k, v = attention_inputs(dtype=torch.float32, grad=False)
@@ -144,6 +149,7 @@ class GradientTest(unittest.TestCase):
         x = downsample_inputs()
         for s in [1, 2, 5]:
             self.assertTrue(torch.autograd.gradcheck(lambda *x: hkt.depthwise_conv(*x, s), x[:3]))
+            self.assertTrue(torch.autograd.gradgradcheck(lambda *x: hkt.depthwise_conv(*x, s), x[:3]))
         self.assertTrue(torch.autograd.gradgradcheck(lambda x: hkt.dropout(x, torch.tensor(3), 0.4), x[:1]))
 
     def test_what_has_no_derivative_says_so(self):
