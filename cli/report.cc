@@ -63,8 +63,7 @@ void AddReport(CLI::App& root) {
                   "(default: experiments)")
       ->type_name("DIR")
       ->expected(0, 1);
-  app->add_option("--tier", flags->request.tier, "which of the experiments")
-      ->capture_default_str();
+  app->add_option("--tier", flags->request.tier, "which of the experiments")->capture_default_str();
   app->add_option("-o,--output", flags->output, "the page (default: report.html)");
   app->add_option("--markdown", flags->markdown,
                   "the experiments' tables as Markdown, into this file; alone, no page is written");

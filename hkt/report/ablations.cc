@@ -13,9 +13,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What tells no model from another: evaluation, logs, and the seed.
-const std::set<std::string> kNotCompared = {"seed",     "data",     "threads",    "eval_every",
-                                            "save_every", "keep_states", "log_every", "max_time",
-                                            "tensorboard"};
+const std::set<std::string> kNotCompared = {"seed",       "data",       "threads",
+                                            "eval_every", "save_every", "keep_states",
+                                            "log_every",  "max_time",   "tensorboard"};
 
 // Options by which `config` differs from `reference`, with its own values.
 Json Changes(const Json& config, const Json& reference) {
@@ -126,7 +126,8 @@ Json Trials(const std::vector<PlannedRow>& rows) {
   Json list = Json::array();
   for (const auto& [task, trials] : ByTask(rows)) {
     std::set<std::string> varying;
-    std::map<std::string, const PlannedRow*> first;  // of each model: what tells models apart is none
+    std::map<std::string, const PlannedRow*>
+        first;  // of each model: what tells models apart is none
     for (const PlannedRow* trial : trials) {
       first.emplace(trial->row.row, trial);
       const Json changes = Changes(ConfigOf(*trial), ConfigOf(*first[trial->row.row]));

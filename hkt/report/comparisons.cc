@@ -55,9 +55,8 @@ Json Contrast(const std::vector<Term>& terms) {
     differences.push_back(value);
     values.push_back(value);
   }
-  Json result = {{"seeds", seeds},
-                 {"seeds_planned", PlannedSeeds(terms)},
-                 {"differences", differences}};
+  Json result = {
+      {"seeds", seeds}, {"seeds_planned", PlannedSeeds(terms)}, {"differences", differences}};
   const Interval interval = values.empty() ? Interval{} : TInterval(values);
   result["mean"] = values.empty() ? Json(nullptr) : Json(interval.summary.mean);
   result["deviation"] = Optional(interval.summary.deviation);
@@ -86,7 +85,8 @@ Json Comparisons(const std::vector<Row>& rows, const std::string& task) {
   for (const char* name : {"MHA", "MHA wide", "MHA+conv", "HKT fusion"}) {
     const Row* other = Find(rows, name);
     if (other == nullptr) continue;
-    Json comparison = {{"label", "HKT \u2212 " + other->row}, {"first", "HKT"}, {"second", other->row}};
+    Json comparison = {
+        {"label", "HKT \u2212 " + other->row}, {"first", "HKT"}, {"second", other->row}};
     comparison.update(Contrast({{hkt, 1}, {other, -1}}));
     comparison["published_gap"] = nullptr;
     if (published != nullptr && other->row == "MHA")
@@ -94,8 +94,8 @@ Json Comparisons(const std::vector<Row>& rows, const std::string& task) {
     Json tests = Json::array();
     for (const Json& seed : comparison["seeds"]) {
       Json test = {{"seed", seed}};
-      test.update(McNemarJson(*OfSeed(*hkt, seed.get<int64_t>()),
-                              *OfSeed(*other, seed.get<int64_t>())));
+      test.update(
+          McNemarJson(*OfSeed(*hkt, seed.get<int64_t>()), *OfSeed(*other, seed.get<int64_t>())));
       tests.push_back(test);
     }
     comparison["mcnemar"] = tests;

@@ -10,7 +10,7 @@ namespace hkt::report {
 
 // The runs of one row of the table, ordered by seed.
 struct Row {
-  std::string name, row;  // "imdb-hkt", "HKT"
+  std::string name, row;       // "imdb-hkt", "HKT"
   std::vector<int64_t> seeds;  // that are planned
   std::vector<const Result*> results;
 };

@@ -14,7 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kTable = "table";
-constexpr const char* kRecipe = "recipe";  // the tier of the trials that chose the options of others
+constexpr const char* kRecipe =
+    "recipe";  // the tier of the trials that chose the options of others
 
 // The order of the design, then any other.
 size_t RowRank(const std::string& row) {
@@ -151,8 +152,7 @@ std::vector<PlannedRow> PlannedRows(const std::vector<ExperimentRun>& runs,
     }
     found->row.seeds.push_back(run.seed);
     for (const Result& result : results) {
-      if (result.name == run.name && result.seed == run.seed)
-        found->row.results.push_back(&result);
+      if (result.name == run.name && result.seed == run.seed) found->row.results.push_back(&result);
     }
   }
   for (PlannedRow& planned : rows) {

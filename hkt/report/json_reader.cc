@@ -65,8 +65,8 @@ double JsonReader::Share() const {
 
 int64_t JsonReader::Count() const {
   constexpr int64_t kMost = int64_t{1} << 53;  // what JavaScript holds exactly
-  const bool good = value_->is_number_integer() && value_->get<int64_t>() >= 0 &&
-                    value_->get<int64_t>() <= kMost;
+  const bool good =
+      value_->is_number_integer() && value_->get<int64_t>() >= 0 && value_->get<int64_t>() <= kMost;
   if (!good) FailHere("a whole number from 0 on");
   return value_->get<int64_t>();
 }

@@ -32,7 +32,7 @@ class JsonReader {
   std::vector<JsonReader> Items() const;  // of a list
 
   double Number() const;
-  double Share() const;  // a number from 0 to 1
+  double Share() const;   // a number from 0 to 1
   int64_t Count() const;  // a whole number from 0 on
   std::string Text() const;
 

@@ -52,7 +52,7 @@ std::string Cell(const std::string& text) {
 std::string Seeds(const Json& row) {
   const size_t done = row["seeds"].size();
   const size_t planned = row["seeds_planned"].is_number() ? row["seeds_planned"].get<size_t>()
-                                                           : row["seeds_planned"].size();
+                                                          : row["seeds_planned"].size();
   return done == planned ? std::to_string(done)
                          : std::to_string(done) + " of " + std::to_string(planned);
 }
@@ -74,24 +74,26 @@ std::string PValues(const Json& tests) {
 
 void AddTask(const Json& task, std::string& out) {
   out += "\n### " + Cell(task["title"].get<std::string>()) + "\n\n";
-  out += "| model | levels | convolution | seeds | test accuracy, % | published, % | distance | "
-         "parameters | processor time a run |\n|---|---|---|---|---|---|---|---|---|\n";
+  out +=
+      "| model | levels | convolution | seeds | test accuracy, % | published, % | distance | "
+      "parameters | processor time a run |\n|---|---|---|---|---|---|---|---|---|\n";
   for (const Json& row : task["rows"]) {
-    out += "| " + Cell(row["row"].get<std::string>()) + " | " + row["levels"].dump() + " | " +
-           (row["convolution"].get<bool>() ? "yes" : "no") + " | " + Seeds(row) + " | " +
-           MeanAndDeviation(row["test"]) + " | " +
-           (row["published"].is_null() ? kNone : MeanAndDeviation(row["published"])) + " | " +
-           Points(row["distance"]) + " | " +
-           (row["parameters"].is_null() ? kNone : Format("%.0f", row["parameters"].get<double>())) +
-           " | " +
-           (row["cpu_seconds"].is_null()
-                ? kNone
-                : Format("%.1f min", row["cpu_seconds"].get<double>() / 60)) +
-           " |\n";
+    out +=
+        "| " + Cell(row["row"].get<std::string>()) + " | " + row["levels"].dump() + " | " +
+        (row["convolution"].get<bool>() ? "yes" : "no") + " | " + Seeds(row) + " | " +
+        MeanAndDeviation(row["test"]) + " | " +
+        (row["published"].is_null() ? kNone : MeanAndDeviation(row["published"])) + " | " +
+        Points(row["distance"]) + " | " +
+        (row["parameters"].is_null() ? kNone : Format("%.0f", row["parameters"].get<double>())) +
+        " | " +
+        (row["cpu_seconds"].is_null() ? kNone
+                                      : Format("%.1f min", row["cpu_seconds"].get<double>() / 60)) +
+        " |\n";
   }
   if (!task["comparisons"].empty()) {
-    out += "\n| difference over common seeds | seeds | points | 95 % interval | verdict | published "
-           "| McNemar p, a seed |\n|---|---|---|---|---|---|---|\n";
+    out +=
+        "\n| difference over common seeds | seeds | points | 95 % interval | verdict | published "
+        "| McNemar p, a seed |\n|---|---|---|---|---|---|---|\n";
     for (const Json& one : task["comparisons"]) {
       out += "| " + Cell(one["label"].get<std::string>()) + " | " + Seeds(one) + " | " +
              Points(one["mean"]) + " | " + IntervalText(one) + " | " +

@@ -11,9 +11,8 @@ Json MakeReport(const ReportRequest& request) {
   CheckUsage(request.experiments || !request.runs.empty(),
              "nothing to report; name run folders, --experiments, or both");
   Json document = {{"hkt_version", Version()}};
-  document["experiments"] = request.experiments
-                                ? ReportExperiments(*request.experiments, request.tier)
-                                : Json(nullptr);
+  document["experiments"] =
+      request.experiments ? ReportExperiments(*request.experiments, request.tier) : Json(nullptr);
   document["runs"] = Json::array();
   for (const auto& run : request.runs) document["runs"].push_back(ReportRun(run, request.example));
   return document;

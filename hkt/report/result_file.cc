@@ -67,8 +67,8 @@ Result ReadResult(const std::filesystem::path& path) {
   Json storage;
   const JsonReader file = JsonReader::Read(path, "hkt reproduce", storage);
   const int64_t format = file["format"].Count();
-  Check(format >= 1 && format <= kFormat, path.string(), ": format ", format, ", this hkt reads up to ",
-        kFormat, "; update hkt");
+  Check(format >= 1 && format <= kFormat, path.string(), ": format ", format,
+        ", this hkt reads up to ", kFormat, "; update hkt");
   io::CheckWrittenBy(file["hkt_version"].Text(), path.string());
   Result result;
   result.path = path;

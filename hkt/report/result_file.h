@@ -19,7 +19,7 @@ struct Result {
   nlohmann::ordered_json config;  // the options, as they were resolved
   int64_t parameters = 0, train_examples = 0, validation_examples = 0, test_examples = 0;
   double test_accuracy = 0, test_loss = 0, best_accuracy = 0, last_accuracy = 0;
-  std::vector<uint8_t> correct;  // a bit an example of the test split
+  std::vector<uint8_t> correct;             // a bit an example of the test split
   nlohmann::ordered_json training_curve;    // [[step, loss], …]
   nlohmann::ordered_json validation_curve;  // [[step, accuracy, loss, wall s, processor s], …]
   nlohmann::ordered_json by_depth, by_operator;  // ListOps; else null

@@ -137,8 +137,8 @@ Json Subjects(const JsonReader& file) {
     result["direction"] = file["direction"]["levels"].PickRows(
         {"layer", "head", "level", "alpha", "expected", "deviation", "z", "alpha_data"});
   if (file.Has("kurtosis")) {
-    result["score_kurtosis"] = file["kurtosis"]["scores"].PickRows(
-        {"layer", "head", "level", "kurtosis", "median"});
+    result["score_kurtosis"] =
+        file["kurtosis"]["scores"].PickRows({"layer", "head", "level", "kurtosis", "median"});
     result["mardia"] =
         file["kurtosis"]["levels"].PickRows({"layer", "level", "kappa", "gaussian", "gamma"});
   }
@@ -174,8 +174,7 @@ Json Analysis(const std::filesystem::path& path, bool example) {
     result["cost"]["parameters"] = cost["parameters"].Pick(keys);
   }
   result["initial"] = file.Has("initial") ? Subjects(file["initial"]) : Json(nullptr);
-  result["example"] =
-      example && file.Has("example") ? Example(file["example"]) : Json(nullptr);
+  result["example"] = example && file.Has("example") ? Example(file["example"]) : Json(nullptr);
   return result;
 }
 
@@ -194,13 +193,13 @@ Json ReportRun(const std::filesystem::path& root, bool example) {
   result.update(there(folder.metrics())
                     ? Curves(folder.metrics())
                     : Json{{"training_curve", Json::array()}, {"validation_curve", Json::array()}});
-  result["evaluation"] = there(folder.evaluation()) ? Evaluation(folder.evaluation()) : Json(nullptr);
+  result["evaluation"] =
+      there(folder.evaluation()) ? Evaluation(folder.evaluation()) : Json(nullptr);
   result["analysis"] =
       there(folder.analysis()) ? Analysis(folder.analysis(), example) : Json(nullptr);
   // Trained further since one of them was written: the two then speak of different models.
-  result["same_weights"] =
-      result["evaluation"].is_null() || result["analysis"].is_null() ||
-      result["evaluation"]["checksum"] == result["analysis"]["checksum"];
+  result["same_weights"] = result["evaluation"].is_null() || result["analysis"].is_null() ||
+                           result["evaluation"]["checksum"] == result["analysis"]["checksum"];
   result["example_left_out"] = !example;
   return result;
 }

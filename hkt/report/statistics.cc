@@ -1,11 +1,10 @@
 #include "hkt/report/statistics.h"
 
+#include <algorithm>
+#include <bit>
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/students_t.hpp>
-
-#include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "hkt/base/error.h"
@@ -55,8 +54,8 @@ Interval TInterval(std::span<const double> differences) {
 McNemar McNemarTest(int64_t only_first, int64_t only_second) {
   Check(only_first >= 0 && only_second >= 0, "negative number of disagreements");
   const int64_t n = only_first + only_second;
-  McNemar result{.only_first = only_first, .only_second = only_second, .p = 1,
-                 .exact = n < kExactBelow};
+  McNemar result{
+      .only_first = only_first, .only_second = only_second, .p = 1, .exact = n < kExactBelow};
   if (n == 0) return result;
   const auto count = static_cast<double>(n);
   if (result.exact) {

@@ -20,7 +20,8 @@ constexpr Claim kClaims[] = {
     {"negative_share", "share of negative eigenvalues",
      "about half of the eigenvalues of the score matrices are negative",
      "An identity, not a finding: with 2 D <= d and projections of full rank exactly half of a "
-     "head's nonzero eigenvalues are negative, before training and after it. Read the energy share."},
+     "head's nonzero eigenvalues are negative, before training and after it. Read the energy "
+     "share."},
     {"negative_energy", "energy of the negative eigenvalues", "",
      "The sum of their squares over that of all: what training can change."},
     {"antisymmetric_share", "antisymmetric share", "grows from level 0 upward",
@@ -53,9 +54,8 @@ Json Levels(const std::vector<const Result*>& results, const char* key) {
       if (now.is_number()) trained.push_back(now.get<double>());
       if (before.is_number()) initial.push_back(before.get<double>());
     }
-    rows.push_back({{"level", level},
-                    {"trained", SummaryJson(trained)},
-                    {"initial", SummaryJson(initial)}});
+    rows.push_back(
+        {{"level", level}, {"trained", SummaryJson(trained)}, {"initial", SummaryJson(initial)}});
   }
   return rows;
 }
@@ -143,8 +143,8 @@ Json Ladder(const std::filesystem::path& path) {
     row["by_operator"] = Json::object();
     const JsonReader operators = step["by_root_operator"];
     for (const auto& [root, share] : operators.json().items())
-      row["by_operator"][root] = operators[root].json().is_null() ? Json(nullptr)
-                                                                  : Json(operators[root].Share());
+      row["by_operator"][root] =
+          operators[root].json().is_null() ? Json(nullptr) : Json(operators[root].Share());
     result["steps"].push_back(row);
   }
   return result;
