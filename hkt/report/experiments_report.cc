@@ -190,6 +190,7 @@ Json Missing(const std::vector<PlannedRow>& rows) {
 Json Notes(const std::vector<ExperimentRun>& runs, const std::vector<PlannedRow>& rows,
            const std::vector<Result>& results) {
   Json notes = Json::array();
+  std::map<std::string, int64_t> dirty;
   for (const Result& result : results) {
     const auto run = std::find_if(runs.begin(), runs.end(), [&](const ExperimentRun& one) {
       return one.name == result.name && one.seed == result.seed;
@@ -202,9 +203,11 @@ Json Notes(const std::vector<ExperimentRun>& runs, const std::vector<PlannedRow>
     for (const std::string& difference :
          ConfigDifferences(*run, result.config, result.path.string()))
       notes.push_back(id + ": " + difference);
-    if (result.commit.ends_with("-dirty"))
-      notes.push_back(id + ": from a working tree with changes, " + result.commit);
+    if (result.commit.ends_with("-dirty")) ++dirty[result.commit];
   }
+  for (const auto& [commit, count] : dirty)
+    notes.push_back(Concat(count, count == 1 ? " result is" : " results are",
+                           " from a working tree with changes, ", commit));
   std::map<std::string, std::map<std::pair<int64_t, int64_t>, std::string>> budgets;
   for (const PlannedRow& planned : rows) {
     if (planned.run->group != kTable) continue;

@@ -17,7 +17,7 @@ ACCURACY = {  # means that the made-up runs scatter around
     "imdb": {"HKT": 0.701, "HKT fusion": 0.66, "MHA": 0.655, "MHA+conv": 0.702, "MHA wide": 0.655},
     "cifar10": {"HKT": 0.36, "HKT fusion": 0.345, "MHA": 0.34, "MHA+conv": 0.355},
 }
-EXAMPLES = {"listops": 1000, "imdb": 2500, "cifar10": 1000}
+EXAMPLES = {"listops": 400, "imdb": 400, "cifar10": 400}
 CLASSES = {"listops": 10, "imdb": 2, "cifar10": 10}
 SIZES = {"listops": (96000, 5000), "imdb": (22500, 2500), "cifar10": (45000, 5000)}
 

@@ -111,4 +111,4 @@ async function drawAll(entries) {
 // Frequent parts of specifications.
 const labelRoom = (labels, most) => Math.min(most, 20 + 6.6 * Math.max(...labels.map((label) => label.length)));
 const tip = (field, title, format) => ({field, title, ...(format ? {format, type: 'quantitative'} : {type: 'nominal'})});
-const accuracyAxis = (title) => ({type: 'quantitative', scale: {zero: false, nice: true}, title, axis: {tickCount: 6}});
+const accuracyAxis = (title) => ({type: 'quantitative', scale: {zero: false, nice: true, padding: 6}, title, axis: {tickCount: 6}});

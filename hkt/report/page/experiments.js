@@ -43,11 +43,13 @@ function sizesTable(experiments) {
   const rows = experiments.tasks.filter((task) => task.sizes);
   if (!rows.length) return null;
   const floor = (task, name) => task.floors?.find((one) => one.floor === name)?.test ?? null;
-  return table('Sizes of the splits, and floors: what needs no model (accuracy on the test split, %)', [
+  const box = table('Sizes of the splits, and floors: what needs no model (accuracy on the test split, %)', [
     textColumn('task', (t) => t.title), column('train', (t) => t.sizes.train, whole), column('validation', (t) => t.sizes.validation, whole),
     column('test', (t) => t.sizes.test, whole), column('most frequent class', (t) => floor(t, 'majority'), percent),
     column('regression on token counts', (t) => floor(t, 'count_regression'), percent),
     textColumn('the published figures are', (t) => t.published_note)], rows, {name: 'sizes'});
+  box.classList.add('wrap');
+  return box;
 }
 
 function accuracyChart(experiments) {
@@ -141,7 +143,7 @@ function verdictText(experiments) {
   const tasks = new Map();
   for (const task of experiments.tasks) {
     const one = task.comparisons.find((comparison) => comparison.second === 'MHA');
-    if (one && one.verdict !== 'missing') tasks.set(one.verdict, [...(tasks.get(one.verdict) ?? []), task.title]);
+    if (one && one.verdict !== 'missing') tasks.set(one.verdict, [...(tasks.get(one.verdict) ?? []), task.title + (one.seeds.length < one.seeds_planned ? ` (${seedsText(one)} seeds)` : '')]);
   }
   const parts = [...tasks].map(([verdict, titles]) => `${verdict} on ${listText(titles)}`);
   return parts.length ? `HKT − MHA: ${parts.join('; ')}` : 'HKT less each other model';
@@ -346,6 +348,11 @@ function structureParts(experiments) {
       }),
       columns: [textColumn('model', (r) => r.group), column('level', (r) => r.level), textColumn('when', (r) => r.when), column('value', (r) => r.value, significant), column('runs', (r) => r.runs)], rows: values}));
   }
+  const levels = structure.groups.flatMap((group) => group.heads.map((head) => head.lambda?.length ?? 0));
+  const equal = levels.every((one) => one === levels[0]) ? 1 / levels[0] : null;
+  parts.push(el('div', {class: 'columns'},
+      headsChart(structure, 'lambda', 'Level weights λ of every head and run: did training move them from 1 / L?', 'The rule is 1 / L, where training starts.', 'lambda', equal),
+      headsChart(structure, 'beta', 'Gates β of every head and run: attention (1) or convolution (0)?', null, 'beta', null)));
   return parts;
 }
 
@@ -353,6 +360,53 @@ function perLevel(rows, when) {
   const levels = [...new Set(rows.map((r) => r.level))];
   const text = levels.map((level) => significant(mean(rows.filter((r) => r.level === level && r[when]).map((r) => r[when].mean)))).join(', ');
   return text || dash;
+}
+
+// Of every head of every run, a figure by level: how far training moved it.
+function headsChart(structure, key, title, note, yTitle, start) {
+  const values = structure.groups.flatMap((group) => group.heads.flatMap((head) => (head[key] ?? []).map((value, level) => ({
+    group: `${group.row}, ${group.task}`, level, value, where: `seed ${head.seed}, layer ${head.layer}, head ${head.head}`})))).filter((v) => isNumber(v.value));
+  if (!values.length) return null;
+  return chart({
+    id: `all-${key}`, title, note,
+    spec: (width) => ({
+      width, height: 240, data: {values},
+      layer: [
+        {mark: {type: 'rule', strokeDash: [4, 3]}, data: {values: start === null ? [] : [{y: start}]}, encoding: {y: {field: 'y', type: 'quantitative'}}},
+        {mark: {type: 'point', size: 45, opacity: 0.75}, encoding: {
+          x: {field: 'level', type: 'ordinal', title: 'level', axis: {labelAngle: 0}}, xOffset: {field: 'group'}, y: {field: 'value', type: 'quantitative', scale: {zero: false}, title: yTitle},
+          color: {field: 'group', type: 'nominal', title: null, scale: {range: theme().many}, legend: {columns: 2}}, tooltip: [tip('group', 'model'), tip('where', 'where'), tip('level', 'level'), tip('value', yTitle, '.4f')]}},
+      ],
+    }),
+    columns: [textColumn('model', (r) => r.group), textColumn('where', (r) => r.where), column('level', (r) => r.level), column(yTitle, (r) => r.value, significant)], rows: values});
+}
+
+function removedOverRuns(structure) {
+  const sums = new Map();
+  for (const group of structure?.groups ?? []) {
+    for (const removed of group.levels_removed.filter((one) => one.removed.length)) {
+      const label = `without level ${removed.removed.join(', ')}`, key = `${group.row}, ${group.task}/${label}`;
+      if (!sums.has(key)) sums.set(key, {group: `${group.row}, ${group.task}`, label, changes: []});
+      sums.get(key).changes.push(100 * removed.change);
+    }
+  }
+  const values = [...sums.values()].map((one) => ({...one, change: mean(one.changes), low: Math.min(...one.changes), high: Math.max(...one.changes), runs: one.changes.length}));
+  if (!values.length) return null;
+  return chart({
+    id: 'removed', title: 'Levels removed after training: what does each trained model lose without them?',
+    note: 'Change of validation accuracy: mean over runs, line from the lowest to the highest run. The model never learned to do without: this is not training without a level.',
+    spec: (width) => ({
+      width, height: Math.max(120, 13 * values.length), data: {values},
+      encoding: {y: {field: 'label', type: 'nominal', sort: null, title: null}, yOffset: {field: 'group'}},
+      layer: [
+        {mark: {type: 'rule', strokeDash: [4, 3]}, data: {values: [{}]}, encoding: {x: {datum: 0, type: 'quantitative', title: 'change, points'}, y: null, yOffset: null}},
+        {mark: {type: 'rule', strokeWidth: 2}, encoding: {x: {field: 'low', type: 'quantitative', title: 'change, points'}, x2: {field: 'high'}}},
+        {mark: {type: 'point', size: 60}, encoding: {x: {field: 'change', type: 'quantitative', title: 'change, points'}, color: {field: 'group', type: 'nominal', title: null, scale: {range: theme().many}, legend: {columns: width < 500 ? 1 : 3}},
+          tooltip: [tip('group', 'model'), tip('label', 'removed'), tip('change', 'change, points', '+.2f'), tip('runs', 'runs', 'd')]}},
+      ],
+    }),
+    columns: [textColumn('model', (r) => r.group), textColumn('removed', (r) => r.label), column('mean change, points', (r) => r.change, (v) => signed(v)), column('lowest', (r) => r.low, (v) => signed(v)),
+              column('highest', (r) => r.high, (v) => signed(v)), column('runs', (r) => r.runs)], rows: values});
 }
 
 function experimentSections(experiments) {
@@ -365,7 +419,7 @@ function experimentSections(experiments) {
       intervals('effects', 'What the hierarchy does, what the convolution does, and whether they add up', 'Effects in the two-by-two table of levels (one, three) and convolution (without, with).', experiments, (task) => task.effects)]],
     ['Training', [el('div', {class: 'columns'}, tasks.flatMap((task) => [curveChart(task, 'step'), curveChart(task, 'minutes')]))]],
     ['ListOps ladder', ladderParts(experiments)],
-    ['Ablations', ablationParts(experiments)],
+    ['Ablations', [...ablationParts(experiments), removedOverRuns(experiments.structure)]],
     ['Recipe', [trialsTable(experiments)]],
     ['Cost of a step', stepParts(experiments)],
     ['Trained models', structureParts(experiments)],

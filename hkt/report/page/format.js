@@ -6,7 +6,7 @@ const fixed = (digits) => (value) => isNumber(value) ? value.toFixed(digits) : d
 const percent = (share, digits) => isNumber(share) ? (100 * share).toFixed(isNumber(digits) ? digits : 2) : dash;
 const signed = (value, digits = 2) => isNumber(value) ? (value < 0 ? '−' : '+') + Math.abs(value).toFixed(digits) : dash;
 const points = (share) => signed(isNumber(share) ? 100 * share : null);
-const whole = (value) => isNumber(value) ? Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ' ') : dash;
+const whole = (value) => isNumber(value) ? Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, '\u00a0') : dash;
 const minutes = (seconds) => isNumber(seconds) ? (seconds / 60).toFixed(1) : dash;
 const megabytes = (bytes) => isNumber(bytes) ? (bytes / 1e6).toFixed(0) : dash;
 const significant = (value) => isNumber(value) ? String(Number(value.toPrecision(4))).replace('-', '−') : dash;

@@ -23,13 +23,19 @@ function extremes(cells) {
   return low <= high ? [low, high] : [0, 0];
 }
 
+// Where the colours end: beyond the last 0.5 % of the values of a large matrix, so that one cell does not bleach all others.
+function colorRange(cells) {
+  const values = cells.filter((value) => !Number.isNaN(value)).sort(), cut = values.length < 1000 ? 0 : Math.floor(values.length * 0.005);
+  return values.length ? {low: values[cut], high: values[values.length - 1 - cut], clipped: cut > 0} : {low: 0, high: 0, clipped: false};
+}
+
 const mix = (a, b, share) => a.map((x, i) => Math.round(x + (b[i] - x) * share));
 
 // Value -> [r, g, b]. Attention: the square root, so that small weights are seen. Scores: blue above 0, orange below.
-function colorMap(kind, [low, high]) {
+function colorMap(kind, {low, high}) {
   const paper = isDark() ? [22, 25, 29] : [255, 255, 255];
   const blue = isDark() ? [108, 188, 244] : [0, 74, 130], orange = isDark() ? [244, 160, 70] : [170, 76, 0];
-  if (kind === 'attention') return (value) => mix(paper, blue, high > 0 ? Math.sqrt(Math.max(0, value) / high) : 0);
+  if (kind === 'attention') return (value) => mix(paper, blue, high > 0 ? Math.min(1, Math.sqrt(Math.max(0, value) / high)) : 0);
   const most = Math.max(Math.abs(low), Math.abs(high)) || 1;
   return (value) => mix(paper, value < 0 ? orange : blue, Math.min(1, Math.abs(value) / most));
 }
@@ -47,12 +53,13 @@ function paint(canvas, matrix, color) {
 
 function legendOf(kind, range, color) {
   const bar = el('canvas', {width: 128, height: 1, 'aria-hidden': 'true'}), context = bar.getContext('2d');
-  const [from, to] = kind === 'attention' ? [0, range[1]] : [-Math.max(...range.map(Math.abs)), Math.max(...range.map(Math.abs))];
+  const most = Math.max(Math.abs(range.low), Math.abs(range.high));
+  const [from, to] = kind === 'attention' ? [0, range.high] : [-most, most];
   for (let x = 0; x < 128; ++x) {
     context.fillStyle = `rgb(${color(from + (to - from) * x / 127).join(',')})`;
     context.fillRect(x, 0, 1, 1);
   }
-  return el('div', {class: 'legend'}, el('span', {}, significant(from)), bar, el('span', {}, significant(to)), kind === 'attention' ? el('span', {}, '(√ scale)') : null);
+  return el('div', {class: 'legend'}, el('span', {}, (range.clipped && kind !== 'attention' ? '≤ ' : '') + significant(from)), bar, el('span', {}, (range.clipped ? '≥ ' : '') + significant(to)), kind === 'attention' ? el('span', {}, '(√ scale)') : null);
 }
 
 // The tokens that a row or column stands for, as text.
@@ -66,7 +73,7 @@ function tokenText(example, task, cell, index, most = 28) {
 
 // One map: {kind, title, matrix, cell (tokens a row), level}. `choose(map, row, column)` is told what is looked at.
 function heatMap(id, map, example, task, choose) {
-  const range = extremes(map.matrix.cells), color = colorMap(map.kind, range);
+  const range = colorRange(map.matrix.cells), color = colorMap(map.kind, range);
   const canvas = el('canvas', {tabindex: 0, role: 'application', 'aria-roledescription': 'heat map',
                                'aria-label': `${map.title}: ${map.matrix.n} rows (queries) by ${map.matrix.n} columns (keys). Arrow keys move, the line below says what is there.`,
                                'aria-describedby': 'example-readout'});
@@ -108,7 +115,7 @@ function heatMap(id, map, example, task, choose) {
   };
   const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
   const svg = () => `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 430" font-family="sans-serif" font-size="12"><rect width="400" height="430" fill="${theme().surface}"/>` +
-      `<text x="10" y="20" fill="${theme().text}">${escape(map.title)}, from ${significant(range[0])} to ${significant(range[1])}</text>` +
+      `<text x="10" y="20" fill="${theme().text}">${escape(map.title)}, from ${significant(extremes(map.matrix.cells)[0])} to ${significant(extremes(map.matrix.cells)[1])}</text>` +
       `<image x="10" y="35" width="380" height="380" preserveAspectRatio="none" style="image-rendering:pixelated" href="${large().toDataURL()}"/></svg>`;
   const csv = () => {
     const rows = [];
@@ -150,7 +157,7 @@ function tokenView(example, task) {
   const gap = task === 'listops' ? ' ' : '';
   const spans = example.tokens.map((token) => el('span', {}, token + gap));
   const show = (map, row) => {
-    const range = extremes(map.matrix.cells.subarray(row * map.matrix.n, (row + 1) * map.matrix.n)), color = colorMap(map.kind, range);
+    const [low, high] = extremes(map.matrix.cells.subarray(row * map.matrix.n, (row + 1) * map.matrix.n)), color = colorMap(map.kind, {low, high});
     spans.forEach((span, t) => {
       const value = values(map, row, t), here = Math.floor(t / map.cell) === row;
       span.className = here ? 'here' : '';
@@ -200,6 +207,6 @@ function examplePanel(run, layer, head) {
   return el('div', {},
       el('p', {class: 'note'}, `Validation sequence ${example.index}, ${example.length} tokens: label ${example.label}, predicted ${example.predicted}` +
           (isNumber(example.probability) ? ` (${percent(example.probability, 1)} %)` : '') + '. ' +
-          (example.tokens_per_row > 1 ? `A row of the attention is the mean over ${example.tokens_per_row} tokens. ` : '') + 'Rows are queries, columns keys; a cell of level l stands for its own tokens.'),
+          (example.tokens_per_row > 1 ? `A row of the attention is the mean over ${example.tokens_per_row} tokens. ` : '') + 'Rows are queries, columns keys; a cell of level l stands for its own tokens. Scores are as they enter the softmax: with gates λ is the level’s weight among the attention parts, and score_gain is in them.'),
       grid, readout, el('h4', {}, task === 'cifar10' ? 'The pixels, coloured by the chosen row' : 'The tokens, coloured by the chosen row'), view.node, ranking);
 }
