@@ -9,7 +9,7 @@ echo "check: address and undefined-behaviour sanitizers" >&2
 mkdir -p build
 cmake --preset asan-ubsan >build/asan-ubsan.log 2>&1 || { cat build/asan-ubsan.log >&2; exit 1; }
 cmake --build --preset asan-ubsan --parallel "$jobs" --target torch_free_tests hkt
-ctest --preset asan-ubsan -LE 'torch|e2e|structure|python' -j "$jobs"
+ctest --preset asan-ubsan -LE 'torch|e2e|structure|python|browser' -j "$jobs"
 
 # LibTorch is not instrumented: containers that cross its border look overflown, and its own statics look leaked.
 export ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=0 OMP_NUM_THREADS=$jobs
