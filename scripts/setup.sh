@@ -29,6 +29,7 @@ need_header archive.h libarchive-dev
 need_header zlib.h zlib1g-dev
 need_header xxhash.h libxxhash-dev
 need_header hwy/highway.h libhwy-dev
+need_header boost/math/distributions/students_t.hpp libboost-dev
 if [ "${1:-}" = --tests ] || [ "${1:-}" = --check ]; then
   need_command git git
   need_header gtest/gtest.h libgtest-dev
@@ -48,30 +49,59 @@ elif [ $have_torch = no ]; then
   missing="$missing python3-venv"
 fi
 
+# How this user may install packages: "" as root, "sudo -n", or "no".
+if ! command -v apt-get >/dev/null 2>&1; then
+  sudo=no
+elif [ "$(id -u)" = 0 ]; then
+  sudo=""
+elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+  sudo="sudo -n"
+else
+  sudo=no
+fi
+install_line() { echo "apt-get install -y --no-install-recommends$1"; }
+install() {  # installs the packages $1, or shows the end of what apt said and returns 1
+  say "installing$1"
+  log=$(mktemp)
+  if ! { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive $(install_line "$1"); } >"$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    rm -f "$log"
+    return 1
+  fi
+  rm -f "$log"
+}
+
 if [ -n "$missing" ]; then
   command -v ccache >/dev/null 2>&1 || missing="$missing ccache"  # not needed, but when something is installed anyway
-  line="apt-get install -y --no-install-recommends$missing"
   if ! command -v apt-get >/dev/null 2>&1; then
     say "this is no Debian system; with your package manager install what these Debian packages hold, then repeat:$missing"
     exit 1
-  elif [ "$(id -u)" = 0 ]; then
-    sudo=""
-  elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
-    sudo="sudo -n"
-  else
+  elif [ "$sudo" = no ]; then
     say "packages are missing and this user may not install them; run this line, then repeat:"
-    echo "  sudo apt-get update && sudo $line" >&2
+    echo "  sudo apt-get update && sudo $(install_line "$missing")" >&2
+    exit 1
+  elif ! install "$missing"; then
+    say "the packages could not be installed (see above); mend that and run: ${sudo:+sudo }$(install_line "$missing")"
     exit 1
   fi
-  say "installing$missing"
-  log=$(mktemp)
-  if ! { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive $line; } >"$log" 2>&1; then
-    tail -n 15 "$log" >&2
-    rm -f "$log"
-    say "the packages could not be installed (see above); mend that and run: ${sudo:+sudo }$line"
-    exit 1
+fi
+
+# The tests of the report's page: a browser, node and two packages of npm. Where they cannot be had, all else goes on, and
+# those tests say that they did not run.
+if [ "${1:-}" = --tests ] || [ "${1:-}" = --check ]; then
+  page=""
+  sh scripts/find_chromium.sh >/dev/null || page="$page chromium"
+  command -v node >/dev/null 2>&1 || page="$page nodejs"
+  command -v npm >/dev/null 2>&1 || page="$page npm"
+  if [ -n "$page" ] && { [ "$sudo" = no ] || ! install "$page"; }; then
+    say "without$page the tests of the report's page will not run; to have them: sudo $(install_line "$page")"
   fi
-  rm -f "$log"
+  installed=tests/browser/node_modules/.package-lock.json
+  if command -v npm >/dev/null 2>&1 && { [ ! -e $installed ] || [ tests/browser/package-lock.json -nt $installed ]; }; then
+    say "installing playwright-core and axe-core into tests/browser/node_modules"
+    (cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null) ||
+      say "npm could not install them (see above); the tests of the report's page will not run"
+  fi
 fi
 
 if [ $have_torch = no ]; then

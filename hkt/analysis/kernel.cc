@@ -152,6 +152,7 @@ class KernelSubject : public Subject {
                               {"min", form.min},
                               {"max", form.max},
                               {"trace", form.trace},
+                              {"eigenvalues", form.nonzero},
                               {"rank", form.rank()},
                               {"rank_bound", std::min(layer.width(), 2 * layer.D)},
                               {"skew_rank", part.form.SkewRank()},

@@ -51,6 +51,7 @@ Inertia InertiaOf(const at::Tensor& eigenvalues, int64_t n) {
   for (int64_t i = 0; i < mu.numel(); ++i) {
     if (std::abs(data[i]) <= kZero * most) continue;
     (data[i] > 0 ? result.positive : result.negative) += 1;
+    result.nonzero.push_back(data[i]);
     result.min = std::min(result.min, data[i]);
     result.max = std::max(result.max, data[i]);
     result.trace += data[i];
@@ -58,6 +59,7 @@ Inertia InertiaOf(const at::Tensor& eigenvalues, int64_t n) {
     if (data[i] < 0) negative_energy += data[i] * data[i];
   }
   result.zero = n - result.rank();
+  std::sort(result.nonzero.begin(), result.nonzero.end());
   // 0 is an eigenvalue only where some are 0.
   if (result.rank() > 0 && result.zero == 0) {
     if (result.positive == 0) result.max = mu.max().item<double>();

@@ -17,6 +17,7 @@ struct Inertia {
   double min = 0, max = 0;                       // of all n
   double trace = 0, energy = 0;                  // sum mu, sum mu^2
   double negative_energy = 0;                    // sum over mu < 0 of mu^2, as a share; NaN for 0
+  std::vector<double> nonzero;                   // ascending
 
   int64_t rank() const { return positive + negative; }
   bool psd() const { return negative == 0; }

@@ -73,6 +73,9 @@ void ExpectSame(const Inertia& got, const Inertia& want, double size) {
   EXPECT_NEAR(got.max, want.max, kRounding * size);
   EXPECT_NEAR(got.trace, want.trace, kRounding * size * 10);
   EXPECT_NEAR(got.negative_energy, want.negative_energy, kRounding * 10);
+  ASSERT_EQ(got.nonzero.size(), want.nonzero.size());
+  for (size_t i = 0; i < got.nonzero.size(); ++i)
+    EXPECT_NEAR(got.nonzero[i], want.nonzero[i], kRounding * size);
 }
 
 TEST(ReducedForm, GivesTheFormAndItsParts) {
@@ -175,6 +178,7 @@ TEST(Inertia, CountsByTheTolerance) {
   EXPECT_EQ(inertia.positive, 1);
   EXPECT_EQ(inertia.negative, 1);
   EXPECT_EQ(inertia.zero, 4);
+  EXPECT_EQ(inertia.nonzero, (std::vector<double>{-4, 3}));
   EXPECT_EQ(inertia.negative_energy, 16.0 / 25);
   EXPECT_EQ(inertia.negative_share(), 0.5);
   EXPECT_EQ(InertiaOf(at::tensor({2.0, 3.0}, at::kDouble), 2).min, 2);

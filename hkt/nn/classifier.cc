@@ -47,6 +47,12 @@ HktAttentionOptions AttentionOptions(const ModelConfig& m) {
           .causal = !m.bidirectional,
           .bias = m.bias,
           .score_gain = m.score_gain,
+          .fusion = m.fusion == "uniform"  ? Fusion::kUniform
+                    : m.fusion == "frozen" ? Fusion::kFrozen
+                                           : Fusion::kLearned,
+          .gate_start = m.gate_start,
+          .downsampling = m.downsample == "pick" ? Downsampling::kPick : Downsampling::kConvolution,
+          .undecimated = m.undecimated,
           .dropout = m.dropout};
 }
 

@@ -35,7 +35,7 @@ constexpr const char* kRandomPrefix = "random.";
 
 // Of a Progress: older versions did not write these.
 const std::set<std::string_view> kLaterFields = {"multiply_adds", "evaluations_since_best",
-                                                 "window_multiply_adds"};
+                                                 "window_multiply_adds", "cpu_seconds"};
 
 // The one list of what a Progress holds; both directions visit it.
 template <class Self, class Visitor>
@@ -48,6 +48,7 @@ void VisitProgress(Self& p, Visitor&& v) {
   v("skipped", p.skipped);
   v("skipped_in_a_row", p.skipped_in_a_row);
   v("elapsed_seconds", p.elapsed_seconds);
+  v("cpu_seconds", p.cpu_seconds);
   v("step_seconds", p.step_seconds);
   v("multiply_adds", p.multiply_adds);
   v("evaluated_step", p.evaluated_step);
@@ -152,7 +153,8 @@ bool Progress::operator==(const Progress& other) const { return ToJson(*this) ==
 Progress ProgressFromJson(const Json& json, const std::string& what) {
   Progress progress;
   // What an old run did not count cannot be known.
-  progress.multiply_adds = progress.window_multiply_adds = std::numeric_limits<double>::quiet_NaN();
+  progress.multiply_adds = progress.window_multiply_adds = progress.cpu_seconds =
+      std::numeric_limits<double>::quiet_NaN();
   try {
     VisitProgress(progress, [&](const char* name, auto& value) {
       if (json.contains(name) || !kLaterFields.contains(name)) FieldFromJson(json.at(name), value);

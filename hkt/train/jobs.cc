@@ -152,6 +152,7 @@ Json ToJson(const TrainSummary& summary) {
   json["tokens_per_second"] = PerSecond(static_cast<double>(p.tokens), p.step_seconds);
   json["flops_per_second"] = PerSecond(kFlopsPerMultiplyAdd * p.multiply_adds, p.step_seconds);
   json["seconds"] = p.elapsed_seconds;
+  json["cpu_seconds"] = p.cpu_seconds;
   json["step_seconds"] = p.step_seconds;
   json["peak_memory_bytes"] = summary.peak_memory_bytes;
   json.update(summary.fusion);

@@ -44,6 +44,7 @@ struct Progress {
   int64_t samples = 0, tokens = 0;  // trained on
   int64_t skipped = 0, skipped_in_a_row = 0;
   double elapsed_seconds = 0;  // in all sessions, evaluation and saving included
+  double cpu_seconds = 0;      // processor time of all threads, over the same
   double step_seconds = 0;     // in training steps alone
   double multiply_adds = 0;    // useful ones of all steps, forward and backward
   int64_t evaluated_step = 0;  // the last evaluation was after so many steps; 0: none yet

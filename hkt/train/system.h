@@ -25,6 +25,10 @@ void RestartWithoutThreadCache(char** argv);
 // Memory of the machine in bytes; 0 where the system does not say.
 double PhysicalMemory();
 
+// Processor time of all threads of this process so far, in seconds, the system's share included; 0
+// where the system does not say.
+double CpuSeconds();
+
 // Largest resident memory of this process so far, in bytes; 0 where the system does not say.
 int64_t PeakMemory();
 

@@ -56,7 +56,7 @@ struct TestRun {
   std::string Metrics() const {
     std::string text;
     for (auto line : io::ReadJsonLines(folder.metrics())) {
-      for (const char* key : {"seconds", "tokens_per_second", "flops_per_second",
+      for (const char* key : {"seconds", "cpu_seconds", "tokens_per_second", "flops_per_second",
                               "peak_memory_bytes", "evaluation_seconds"})
         line.erase(key);
       text += io::CompactJson(line) + "\n";

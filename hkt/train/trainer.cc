@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hkt/base/error.h"
+#include "hkt/base/version.h"
 #include "hkt/base/warn.h"
 #include "hkt/data/cifar10.h"
 #include "hkt/io/file.h"
@@ -118,6 +119,7 @@ void Trainer::Resume(std::optional<int64_t> from_step) {
     progress_ = LoadState(folder_, folder_.state(), tensors(), config_, fingerprint_);
     random_ = RandomState();
     elapsed_before_ = progress_.elapsed_seconds;
+    cpu_before_ = progress_.cpu_seconds;
     saved_step_ = progress_.step;
   } else if (const auto kept = folder_.kept_states(); !kept.empty()) {
     Fail(folder_.state().string(),
@@ -143,11 +145,12 @@ void Trainer::Resume(std::optional<int64_t> from_step) {
     }
   }
   io::DropLinesAfter(folder_.metrics(), progress_.step);
-  if (!finished()) {  // it ended early and goes on with more patience
-    io::DropLines(folder_.metrics(), [](const Json& line) {
-      return line.is_object() && line.value("kind", Json()) == "end";
-    });
-  }
+  const bool goes_on = !finished();  // where it ended early, with more patience
+  io::DropLines(folder_.metrics(), [&](const Json& line) {
+    const bool end = line.is_object() && line.value("kind", Json()) == "end";
+    end_written_ = end_written_ || (end && !goes_on);
+    return end && goes_on;
+  });
 }
 
 bool Trainer::PatienceUsedUp() const {
@@ -161,9 +164,11 @@ bool Trainer::finished() const {
 }
 
 double Trainer::Elapsed() const { return elapsed_before_ + SecondsSince(start_); }
+double Trainer::CpuElapsed() const { return cpu_before_ + CpuSeconds() - cpu_start_; }
 
 TrainEnd Trainer::Run(const ShouldStop& should_stop) {
   start_ = Clock::now();
+  cpu_start_ = CpuSeconds();
   model_.SetTraining(true);
   if (config_.train.tensorboard && !finished()) log_.BeginEvents(progress_.step + 1);
   const auto seed = static_cast<uint64_t>(config_.train.seed);
@@ -196,8 +201,9 @@ TrainEnd Trainer::Run(const ShouldStop& should_stop) {
     if (stop() || !DoStep(loader, stop)) return leave();
   }
   end = progress_.step < config_.train.steps ? TrainEnd::kPatience : TrainEnd::kFinished;
-  if (was_finished) return end;
-  Check(Save(/*leaving=*/true, /*is_last=*/true),
+  // A kill between the last save and the line leaves a finished run without it.
+  if (was_finished && end_written_) return end;
+  Check(was_finished || Save(/*leaving=*/true, /*is_last=*/true),
         "training ended with weights that are not finite; lower --lr and train again with another "
         "--out. ",
         progress_.best ? folder_.model().string() + " has the best weights before that"
@@ -206,6 +212,10 @@ TrainEnd Trainer::Run(const ShouldStop& should_stop) {
       {{"kind", "end"},
        {"step", progress_.step},
        {"early", end == TrainEnd::kPatience},
+       {"commit", Commit()},
+       {"parameters", model_.parameter_count()},
+       {"train_samples", train_.size()},
+       {"validation_samples", validation_.size()},
        {"samples", progress_.samples},
        {"tokens", progress_.tokens},
        {"skipped", progress_.skipped},
@@ -213,7 +223,8 @@ TrainEnd Trainer::Run(const ShouldStop& should_stop) {
        {"flops_per_second",
         Rate(kFlopsPerMultiplyAdd * progress_.multiply_adds, progress_.step_seconds)},
        {"peak_memory_bytes", PeakMemory()},
-       {"seconds", Elapsed()}});
+       {"seconds", Elapsed()},
+       {"cpu_seconds", CpuElapsed()}});
   return end;
 }
 
@@ -347,7 +358,8 @@ void Trainer::Evaluated(const ValidationPoint& point, double seconds) {
                 {"loss", point.loss},
                 {"best", report.is_best},
                 {"evaluation_seconds", seconds},
-                {"seconds", Elapsed()}});
+                {"seconds", Elapsed()},
+                {"cpu_seconds", CpuElapsed()}});
   observer_->OnEvaluation(report);
 }
 
@@ -358,6 +370,7 @@ bool Trainer::Save(bool leaving, bool is_last) {
   const int64_t doubtful = leaving ? kDoubtfulWhenLeaving : 1;
   if (!AllFinite(model_) || (progress_.skipped_in_a_row >= doubtful && !is_last)) return false;
   progress_.elapsed_seconds = Elapsed();
+  progress_.cpu_seconds = CpuElapsed();
   KeepOldState();
   SaveState(folder_, tensors(), random_, progress_, config_, fingerprint_);
   saved_step_ = progress_.step;

@@ -65,6 +65,7 @@ class Trainer {
   void WriteMetrics(const nlohmann::ordered_json& line);
   void Warn(const std::string& message);
   double Elapsed() const;
+  double CpuElapsed() const;
 
   io::RunFolder folder_;
   Config config_;
@@ -83,6 +84,8 @@ class Trainer {
   std::optional<int64_t> saved_step_;  // of state.safetensors
   double elapsed_before_ = 0;          // in earlier sessions
   Clock::time_point start_ = Clock::now();
+  double cpu_before_ = 0, cpu_start_ = 0;  // the same of processor time
+  bool end_written_ = false;               // metrics.jsonl has its line of kind "end"
 };
 
 }  // namespace hkt::train

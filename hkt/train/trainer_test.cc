@@ -18,6 +18,7 @@
 #include "hkt/io/safetensors.h"
 #include "hkt/train/evaluate.h"
 #include "hkt/train/report.h"
+#include "hkt/train/system.h"
 #include "hkt/train/test_run_test_util.h"
 
 namespace hkt::train {
@@ -117,11 +118,40 @@ TEST(TrainerTest, TimeLimitSavesAndElapsedTimeAddsUp) {
   run.config.train.max_time = 0;
   EXPECT_EQ(run.Open(true)->Run([&] { return run.recorder.steps.size() == 50; }),
             TrainEnd::kStopped);
-  const double before = run.Open(true)->progress().elapsed_seconds;
-  EXPECT_GT(before, 0);
+  const Progress before = run.Open(true)->progress();
+  EXPECT_GT(before.elapsed_seconds, 0);
+  EXPECT_GT(before.cpu_seconds, 0);
   auto last = run.Open(true);
   EXPECT_EQ(last->Run(), TrainEnd::kFinished);
-  EXPECT_GT(last->progress().elapsed_seconds, before);
+  EXPECT_GT(last->progress().elapsed_seconds, before.elapsed_seconds);
+  EXPECT_GT(last->progress().cpu_seconds, before.cpu_seconds);
+  // Processor time is the training's own, not what this process used before it.
+  double noted = 0;
+  for (const auto& line : io::ReadJsonLines(run.folder.metrics())) {
+    if (line["kind"] == "train") continue;
+    EXPECT_GE(line["cpu_seconds"].get<double>(), noted) << line["kind"];
+    noted = line["cpu_seconds"].get<double>();
+  }
+  EXPECT_GT(noted, before.cpu_seconds);
+  TestRun other;
+  auto trainer = other.Open();
+  const double used = CpuSeconds();
+  trainer->Run();
+  EXPECT_LE(trainer->progress().cpu_seconds, CpuSeconds() - used);
+}
+
+TEST(TrainerTest, AKillBeforeTheEndsLineIsMadeUpFor) {
+  TestRun straight, killed;
+  straight.Open()->Run();
+  killed.Open()->Run();
+  const std::string state = io::ReadFile(killed.folder.state());
+  io::DropLines(killed.folder.metrics(), [](const auto& line) { return line["kind"] == "end"; });
+  EXPECT_NE(killed.Metrics(), straight.Metrics());
+  EXPECT_EQ(killed.Open(true)->Run(), TrainEnd::kFinished);
+  EXPECT_EQ(io::ReadFile(killed.folder.state()), state);
+  ExpectSameRun(straight, killed);
+  EXPECT_EQ(killed.Open(true)->Run(), TrainEnd::kFinished);
+  ExpectSameRun(straight, killed);
 }
 
 // The last parameter's gradient times a number.

@@ -19,7 +19,7 @@ PROGRAM = os.environ["HKT_PROGRAM"]
 STEPS = 60
 FLAGS = ["--preset", "tiny", "--d-model", "16", "--d-ff", "16", "--layers", "1", "--levels", "2", "--batch", "4",
          "--steps", str(STEPS), "--save-every", "5", "--eval-every", "20", "--log-every", "1", "--threads", "1", "--quiet"]
-PLAIN = {"seconds", "tokens_per_second", "flops_per_second", "peak_memory_bytes", "evaluation_seconds"}
+PLAIN = {"seconds", "cpu_seconds", "tokens_per_second", "flops_per_second", "peak_memory_bytes", "evaluation_seconds"}
 CLOCK = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -40,7 +40,7 @@ class SetupTest(unittest.TestCase):
         done = self.run_setup("--tests")
         self.assertEqual(done.returncode, 1)
         self.assertIn("no Debian system", done.stderr)
-        for package in ["g++", "libcli11-dev", "libarchive-dev", "libgtest-dev", "python3-venv"]:
+        for package in ["g++", "libcli11-dev", "libarchive-dev", "libboost-dev", "libgtest-dev", "python3-venv"]:
             self.assertIn(package, done.stderr)
 
     def test_without_root_it_prints_the_line_to_run(self):
@@ -53,7 +53,7 @@ class SetupTest(unittest.TestCase):
         done = self.run_setup()
         self.assertEqual(done.returncode, 1)
         self.assertIn("sudo apt-get update && sudo apt-get install -y --no-install-recommends libcli11-dev nlohmann-json3-dev "
-                      "libarchive-dev zlib1g-dev libxxhash-dev libhwy-dev\n", done.stderr)
+                      "libarchive-dev zlib1g-dev libxxhash-dev libhwy-dev libboost-dev\n", done.stderr)
         self.assertFalse((self.root / "called").exists())
 
     def test_as_root_a_failing_install_shows_why(self):
@@ -64,6 +64,30 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no route to the mirror", done.stderr)
         self.assertIn("could not be installed", done.stderr)
+
+    def test_without_a_browser_all_else_goes_on(self):
+        for header in ["CLI/CLI.hpp", "nlohmann/json.hpp", "archive.h", "zlib.h", "xxhash.h", "hwy/highway.h", "boost/math/distributions/students_t.hpp",
+                       "gtest/gtest.h", "gmock/gmock.h", "benchmark/benchmark.h"]:
+            path = self.root / "include" / header
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("")
+        for tool in COMPILERS:
+            self.command(tool, "exit 0")
+        self.command("apt-get", "exit 0")
+        self.command("id", "echo 1000")
+        self.command("sudo", "exit 1")
+        done = self.run_setup("--tests")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("without chromium nodejs npm the tests of the report's page will not run", done.stderr)
+        self.assertIn("sudo apt-get install -y --no-install-recommends chromium nodejs npm\n", done.stderr)
+        self.command("id", "echo 0")  # as root, but the mirror lacks them
+        self.command("apt-get", "echo 'E: Unable to locate package chromium' >&2; exit 100")
+        self.command("env", 'shift; exec "$@"')
+        done = self.run_setup("--tests")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Unable to locate package chromium", done.stderr)
+        self.assertIn("will not run", done.stderr)
+        self.assertNotIn("will not run", self.run_setup().stderr)  # the program alone needs none of it
 
     def test_nothing_missing_is_quick_and_quiet(self):
         start = time.monotonic()
