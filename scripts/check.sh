@@ -1,6 +1,7 @@
 #!/bin/sh
 # What takes longer than the tests: sanitizers over every folder that does not link LibTorch, and over a short training,
-# its resume, evaluation and prediction with the whole program; fuzzing; the Python package in a fresh environment.
+# its resume, evaluation and prediction with the whole program; the smoke experiments; fuzzing; the Python package in a
+# fresh environment.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -41,6 +42,13 @@ cmake --install build/kernels-only --prefix "$run/prefix" >/dev/null
 cmake -S examples/kernels -B "$run/example" -DCMAKE_PREFIX_PATH="$run/prefix" >/dev/null
 cmake --build "$run/example" >/dev/null
 "$run/example/example" | grep "d_value"
+
+echo "check: the smoke experiments" >&2
+if [ ! -f build/release/CMakeCache.txt ]; then
+  cmake --preset release -DHKT_BUILD_TESTS=OFF >build/smoke.log 2>&1 || { cat build/smoke.log >&2; exit 1; }
+fi
+cmake --build --preset release --parallel "$jobs" --target hkt
+sh scripts/smoke.sh "$PWD/build/release/hkt"
 
 echo "check: fuzz targets, a minute each" >&2
 sh scripts/fuzz.sh 60

@@ -159,8 +159,11 @@ Json AnalyzeOne(const AnalysisRun& run, const std::string& folder, const Analyze
   const auto skip = [&](const char* reason) {
     json["skipped"].push_back({{"subject", "levels_removed"}, {"reason", reason}});
   };
-  if (*run.trained.config.model.levels == 1) {
+  const ModelConfig& model = run.trained.config.model;
+  if (*model.levels == 1) {
     skip("the model has one level");
+  } else if (model.fusion == "uniform") {
+    skip("fusion uniform has no level logits by which a level could be taken out");
   } else if (run.initial) {
     skip("an untrained model has no accuracy to lose");
   } else {

@@ -3,6 +3,7 @@
 
 #include "hkt/analysis/analyze.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -150,6 +151,29 @@ TEST_F(AnalyzeRun, OtherModels) {
   const Json wide = Run({.run = MakeRun("bias", bias), .examples = 5});
   EXPECT_EQ(wide["kernel"]["levels"][0]["zero"], 1);  // 2 D = 8 of d + 1 = 9
   EXPECT_EQ(wide["kernel"]["levels"][0]["rank_bound"], 8);
+}
+
+TEST_F(AnalyzeRun, AblationsWorkOrAreRefusedByName) {
+  Config uniform = config_;
+  uniform.model.fusion = "uniform";
+  const Json even = Run({.run = MakeRun("uniform", uniform), .examples = 5});
+  EXPECT_NEAR(even["mixture"]["levels"][0]["lambda"].get<double>(), 1.0 / 3, 1e-12);
+  ASSERT_EQ(even["skipped"].size(), 1u);
+  EXPECT_EQ(even["skipped"][0]["subject"], "levels_removed");
+  const auto refused = [&](const char* name, auto change) -> std::string {
+    Config config = config_;
+    change(config.model);
+    try {
+      Run({.run = MakeRun(name, config), .examples = 5});
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refused("pick", [](ModelConfig& m) { m.downsample = "pick"; }),
+              ::testing::HasSubstr("trained with downsample pick"));
+  EXPECT_THAT(refused("whole", [](ModelConfig& m) { m.undecimated = true; }),
+              ::testing::HasSubstr("trained with undecimated"));
 }
 
 TEST_F(AnalyzeRun, BrokenFoldersGiveOneClearError) {

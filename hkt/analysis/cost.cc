@@ -57,6 +57,9 @@ ModelConfig StandardAttention(const ModelConfig& resolved) {
   standard.levels = 1;
   standard.hybrid = false;
   standard.psd = false;
+  standard.fusion = "learned";
+  standard.downsample = "conv";
+  standard.undecimated = false;
   return standard;
 }
 

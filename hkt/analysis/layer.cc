@@ -14,6 +14,7 @@
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 
 #include <cmath>
 
@@ -77,6 +78,13 @@ Layer ReadLayer(const train::NamedTensors& parameters, const std::string& prefix
                 const ModelConfig& config) {
   CheckUsage(config.levels && config.hybrid && config.kv_heads,
              "the model configuration has no levels, hybrid or kv_heads: call hkt::Resolve first");
+  const char* unlike = config.undecimated            ? "undecimated"
+                       : config.downsample != "conv" ? "downsample pick"
+                                                     : nullptr;
+  CheckUsage(unlike == nullptr,
+             "hkt analyze is about levels that a strided convolution makes; the "
+             "run was trained with ",
+             unlike != nullptr ? unlike : "");
   const at::NoGradGuard no_grad;
   const Reader read(parameters, prefix);
   Layer layer;
@@ -110,7 +118,10 @@ Layer ReadLayer(const train::NamedTensors& parameters, const std::string& prefix
     }
     layer.levels.push_back(std::move(level));
   }
-  const at::Tensor log_lambda = at::log_softmax(read("level_logits"), 1);
+  const at::Tensor level_logits = config.fusion == "uniform"
+                                      ? at::zeros({layer.H, layer.L}, at::kDouble)
+                                      : read("level_logits");
+  const at::Tensor log_lambda = at::log_softmax(level_logits, 1);
   layer.lambda = log_lambda.exp();
   if (layer.hybrid) {
     const at::Tensor gates = read("gate_logits");

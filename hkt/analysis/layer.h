@@ -42,7 +42,7 @@ struct Layer {
 };
 
 // From the parameters `prefix` + "query.0.weight", … of a resolved configuration. Throws Error for
-// a parameter that is missing.
+// a parameter that is missing, UsageError for levels that are picked or undecimated.
 Layer ReadLayer(const train::NamedTensors& parameters, const std::string& prefix,
                 const ModelConfig& config);
 

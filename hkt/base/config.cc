@@ -105,6 +105,18 @@ void Resolve(Config& config) {
     if (m.heads % *m.kv_heads != 0) {
       problems.push_back(Concat("kv_heads is ", *m.kv_heads, ", must divide heads = ", m.heads));
     }
+    const auto needs = [&](bool given, const std::string& what, bool there, const char* why) {
+      if (given && !there) problems.push_back(Concat(what, ", but ", why, "; leave it out"));
+    };
+    const bool several = *m.levels > 1;
+    const char* one = "the model has one level";
+    needs(m.fusion != "learned", "fusion is " + m.fusion, several, one);
+    needs(m.downsample != "conv", "downsample is " + m.downsample, several, one);
+    needs(m.undecimated, "undecimated is true", several, one);
+    needs(m.undecimated, "undecimated is true", m.downsample == "conv",
+          "downsample pick leaves such levels nothing to do");
+    needs(m.gate_start != ModelConfig().gate_start, Concat("gate_start is ", m.gate_start),
+          *m.hybrid, "the model has no gates");
     if (m.psd && *m.kv_heads != m.heads) {
       problems.push_back(
           Concat("psd needs kv_heads = heads; kv_heads is ", *m.kv_heads, ", heads is ", m.heads));

@@ -68,6 +68,10 @@ struct ModelConfig {
   bool rotary = false;
   bool bias = false;
   double score_gain = 1.0;
+  std::string fusion = "learned";
+  double gate_start = 2;
+  std::string downsample = "conv";
+  bool undecimated = false;
   int64_t d_model = 64;
   int64_t heads = 2;
   std::optional<int64_t> kv_heads;
@@ -96,6 +100,18 @@ struct ModelConfig {
       "factor on the fused score; sqrt(L), 1.732 at L = 3, gives the start the variance of one "
       "level",
       Above(0));
+    v("fusion", c.fusion,
+      "level weights: learned; uniform, 1/L with nothing to learn; frozen, a random start that is "
+      "kept",
+      OneOf("learned|uniform|frozen"));
+    v("gate_start", c.gate_start, "gate logits at the start; 0: half attention, half convolution",
+      Between(-100, 100));
+    v("downsample", c.downsample,
+      "coarse levels: conv, by a strided convolution; pick, every s-th position as it is",
+      OneOf("conv|pick"));
+    v("undecimated", c.undecimated,
+      "all levels at full length, their convolutions dilated: the hierarchy without downsampling",
+      Limits{});
     v("d_model", c.d_model, "model width", Between(1, 1 << 16));
     v("heads", c.heads, "query heads", Between(1, 4096));
     v("kv_heads", c.kv_heads, "key and value heads, a divisor of heads (default: heads)",

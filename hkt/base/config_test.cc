@@ -55,6 +55,35 @@ TEST(ConfigTest, ContradictionsNameTheMend) {
   EXPECT_THAT(ProblemsOf(config), HasSubstr("use model mha-conv"));
 }
 
+TEST(ConfigTest, AblationsNeedWhatTheyChange) {
+  const auto problems = [](const char* model, auto change) {
+    Config config;
+    config.model.model = model;
+    change(config.model);
+    return ProblemsOf(config);
+  };
+  const auto uniform = [](ModelConfig& m) { m.fusion = "uniform"; };
+  EXPECT_EQ(problems("hkt", uniform), "");
+  EXPECT_THAT(problems("mha", uniform),
+              HasSubstr("fusion is uniform, but the model has one level"));
+  EXPECT_THAT(problems("mha-conv", [](auto& m) { m.downsample = "pick"; }),
+              HasSubstr("downsample is pick, but the model has one level"));
+  EXPECT_THAT(problems("mha-wide", [](auto& m) { m.undecimated = true; }),
+              HasSubstr("undecimated is true, but the model has one level"));
+  EXPECT_THAT(problems("hkt",
+                       [](auto& m) {
+                         m.undecimated = true;
+                         m.downsample = "pick";
+                       }),
+              HasSubstr("downsample pick leaves such levels nothing to do"));
+  const auto half = [](ModelConfig& m) { m.gate_start = 0; };
+  EXPECT_EQ(problems("mha-conv", half), "");
+  EXPECT_THAT(problems("hkt-fusion", half),
+              HasSubstr("gate_start is 0, but the model has no gates"));
+  EXPECT_THAT(problems("hkt", [](auto& m) { m.fusion = "fixed"; }),
+              HasSubstr("fusion is 'fixed', must be one of learned|uniform|frozen"));
+}
+
 TEST(ConfigTest, EveryFieldAtFaultIsNamed) {
   Config config;
   config.model.model = "gpt";

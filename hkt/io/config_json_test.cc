@@ -46,6 +46,22 @@ TEST(ConfigJsonTest, TakesOnlyWhatIsThere) {
   EXPECT_EQ(config.train.batch, 5);
 }
 
+// The config.json of a run that was begun before these options were there.
+TEST(ConfigJsonTest, OlderFilesLackOptions) {
+  Json older = ToJson(Config());
+  for (const char* key : {"fusion", "gate_start", "downsample", "undecimated"}) {
+    EXPECT_TRUE(older.contains(key)) << key;
+    older.erase(key);
+  }
+  Config read;
+  FromJson(older, read);
+  Resolve(read);
+  EXPECT_EQ(read.model.fusion, "learned");
+  EXPECT_EQ(read.model.gate_start, 2);
+  EXPECT_EQ(read.model.downsample, "conv");
+  EXPECT_FALSE(read.model.undecimated);
+}
+
 TEST(ConfigJsonTest, ListsEveryMistakeAndSetsNothing) {
   Config config;
   const Json document = {{"lr", "fast"},    {"batch", 1.5},

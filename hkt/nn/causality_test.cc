@@ -135,6 +135,37 @@ TEST_F(Causality, OtherOptionsAreStrictlyCausalToo) {
   }
 }
 
+// The first token of a cell is the one that its position may see.
+TEST_F(Causality, PickedAndUndecimatedLevelsAreStrictlyCausalToo) {
+  for (const bool picked : {true, false}) {
+    ForEveryShape(2, [&](int64_t levels, int64_t stride, bool hybrid) {
+      HktAttention layer(HktAttentionOptions{
+          .d_model = kD,
+          .heads = 2,
+          .kv_heads = 2,
+          .levels = levels,
+          .stride = stride,
+          .hybrid = hybrid,
+          .downsampling = picked ? Downsampling::kPick : Downsampling::kConvolution,
+          .undecimated = !picked});
+      Randomize(*layer, 7, at::kFloat);
+      const Leaks leaks = FindLeaks([&](const at::Tensor& x) { return layer(x); }, at::kFloat);
+      EXPECT_EQ(leaks.values, 0);
+      EXPECT_EQ(leaks.gradients, 0);
+    });
+  }
+}
+
+TEST_F(Causality, PickingTheLastTokenOfACellIsFound) {
+  ExpectLeaks([](const HktAttentionImpl& layer) -> Pyramid {
+    return [&layer](const at::Tensor& x, int64_t) {
+      const int64_t s = layer.options().stride;
+      const at::Tensor last = at::arange(0, x.size(1), s, at::kLong) + s - 1;
+      return x.index_select(1, last.clamp_max(x.size(1) - 1));
+    };
+  });
+}
+
 TEST_F(Causality, TheRightPyramidPassesWhereTheWrongOnesFail) {
   ForEveryShape(1, [](int64_t levels, int64_t stride, bool hybrid) {
     HktAttention layer = MakeLayer(levels, stride, hybrid, at::kDouble);

@@ -32,24 +32,34 @@ int64_t FfnParameterCount(const ClassifierOptions& o) {
 
 }  // namespace
 
-ClassifierOptions MakeClassifierOptions(const ModelConfig& m, int64_t vocabulary, int64_t seq_len,
-                                        int64_t classes, bool rgb) {
+HktAttentionOptions AttentionOptions(const ModelConfig& m) {
   CheckUsage(m.levels && m.hybrid && m.kv_heads,
              "the model configuration has no levels, hybrid or kv_heads: call hkt::Resolve first");
+  return {.d_model = m.d_model,
+          .heads = m.heads,
+          .kv_heads = *m.kv_heads,
+          .levels = *m.levels,
+          .stride = m.stride,
+          .kernel_size = m.kernel_size,
+          .hybrid = *m.hybrid,
+          .psd = m.psd,
+          .rotary = m.rotary,
+          .causal = !m.bidirectional,
+          .bias = m.bias,
+          .score_gain = m.score_gain,
+          .fusion = m.fusion == "uniform"  ? Fusion::kUniform
+                    : m.fusion == "frozen" ? Fusion::kFrozen
+                                           : Fusion::kLearned,
+          .gate_start = m.gate_start,
+          .downsampling = m.downsample == "pick" ? Downsampling::kPick : Downsampling::kConvolution,
+          .undecimated = m.undecimated,
+          .dropout = m.dropout};
+}
+
+ClassifierOptions MakeClassifierOptions(const ModelConfig& m, int64_t vocabulary, int64_t seq_len,
+                                        int64_t classes, bool rgb) {
   ClassifierOptions o;
-  o.attention = {.d_model = m.d_model,
-                 .heads = m.heads,
-                 .kv_heads = *m.kv_heads,
-                 .levels = *m.levels,
-                 .stride = m.stride,
-                 .kernel_size = m.kernel_size,
-                 .hybrid = *m.hybrid,
-                 .psd = m.psd,
-                 .rotary = m.rotary,
-                 .causal = !m.bidirectional,
-                 .bias = m.bias,
-                 .score_gain = m.score_gain,
-                 .dropout = m.dropout};
+  o.attention = AttentionOptions(m);
   o.layers = m.layers;
   o.d_ff = m.d_ff;
   o.rgb = rgb;

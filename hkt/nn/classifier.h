@@ -27,7 +27,10 @@ struct ClassifierOptions {
       0.1;  // on the embeddings and the feed-forward; attention.dropout is the attention's own
 };
 
-// The options of a resolved configuration (hkt::Resolve). For mha-wide the feed-forward is widened
+// The attention of a resolved configuration (hkt::Resolve); hkt::UsageError for one that is not.
+HktAttentionOptions AttentionOptions(const ModelConfig& resolved);
+
+// The options of a resolved configuration. For mha-wide the feed-forward is widened
 // until the model has as many parameters as model hkt (three levels, gates) with the same other
 // fields: the nearest width, within 1 %. Throws hkt::UsageError where CheckOptions does.
 ClassifierOptions MakeClassifierOptions(const ModelConfig& resolved, int64_t vocabulary,

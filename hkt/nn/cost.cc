@@ -13,8 +13,9 @@ AttentionCost AttentionMultiplyAdds(const HktAttentionOptions& a, int64_t length
     const auto T_l = static_cast<double>(level_length);
     cost.projections += T_l * d * (a.psd ? d : d + kv_width);
     cost.scores += pairs(T_l) * d;
-    if (l > 0) cost.downsample += T_l * convolution;
+    if (l > 0 && a.downsampling == Downsampling::kConvolution) cost.downsample += T_l * convolution;
     if (a.hybrid) cost.branches += T_l * convolution;
+    if (a.undecimated) continue;
     level_length =
         (level_length + a.stride - 1) / a.stride;  // ceil(ceil(T / s) / s) = ceil(T / s^2)
   }

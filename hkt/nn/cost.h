@@ -22,11 +22,12 @@ AttentionCost AttentionMultiplyAdds(const HktAttentionOptions& options, int64_t 
 // T^2, Dkv = kv_heads * D:
 //   a layer   queries, keys    sum_l T_l d (d + Dkv)       with psd sum_l T_l d^2
 //             values, output   T d (d + Dkv)
-//             downsampling     sum_{l >= 1} T_l (k d + d^2)
+//             downsampling     sum_{l >= 1} T_l (k d + d^2)   picked: 0
 //             scores, P V      d (sum_l P(T_l) + P(T))
 //             branches         sum_l T_l (k d + d^2)       with hybrid
 //             feed-forward     2 T d d_ff
 //   head      d classes
+// Undecimated levels have T_l = T.
 // Not counted: embedding, norms, GELU, exp, fusion, dropout, padding, masked pairs, and whatever
 // an implementation computes twice.
 double ForwardMultiplyAdds(const ClassifierOptions& options, int64_t length);

@@ -51,5 +51,23 @@ TEST(CostTest, EveryTermByHand) {
   EXPECT_EQ(ForwardMultiplyAdds(o, 0), 4 * 2);
 }
 
+// The same by hand for the ablations: no pyramid, and all levels at full length.
+TEST(CostTest, PickedAndUndecimatedLevels) {
+  HktAttentionOptions o{.d_model = 4, .heads = 2, .kv_heads = 1, .levels = 2, .hybrid = true};
+  o.downsampling = Downsampling::kPick;
+  AttentionCost cost = AttentionMultiplyAdds(o, 5);
+  EXPECT_EQ(cost.downsample, 0);
+  EXPECT_EQ(cost.scores, 4 * (15 + 6));
+  EXPECT_EQ(cost.branches, (5 + 3) * 28);
+  o.downsampling = Downsampling::kConvolution;
+  o.undecimated = true;
+  cost = AttentionMultiplyAdds(o, 5);
+  EXPECT_EQ(cost.projections, (5 + 5) * 4 * (4 + 2) + 5 * 4 * (4 + 2));
+  EXPECT_EQ(cost.downsample, 5 * 28);
+  EXPECT_EQ(cost.scores, 4 * (15 + 15));
+  EXPECT_EQ(cost.values, 4 * 15);
+  EXPECT_EQ(cost.branches, (5 + 5) * 28);
+}
+
 }  // namespace
 }  // namespace hkt::nn

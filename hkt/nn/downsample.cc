@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "hkt/base/error.h"
+#include "hkt/nn/undecimated.h"
 #include "hkt/ops/ops.h"
 
 namespace hkt::nn {
@@ -24,8 +25,10 @@ SeparableConvImpl::SeparableConvImpl(int64_t d_model, int64_t kernel_size)
     : depthwise_(register_module("depthwise", Depthwise(d_model, kernel_size))),
       pointwise_(register_module("pointwise", torch::nn::Linear(d_model, d_model))) {}
 
-at::Tensor SeparableConvImpl::forward(const at::Tensor& x) {
-  return pointwise_->forward(ops::depthwise_conv(x, depthwise_->weight, depthwise_->bias));
+at::Tensor SeparableConvImpl::forward(const at::Tensor& x, int64_t dilation) {
+  return pointwise_->forward(InPhases(x, dilation, [&](const at::Tensor& phases) {
+    return ops::depthwise_conv(phases, depthwise_->weight, depthwise_->bias);
+  }));
 }
 
 DownsampleImpl::DownsampleImpl(int64_t d_model, int64_t kernel_size, int64_t stride)
@@ -36,10 +39,16 @@ DownsampleImpl::DownsampleImpl(int64_t d_model, int64_t kernel_size, int64_t str
   CheckUsage(stride >= 2, "stride is ", stride, ", must be at least 2");
 }
 
-at::Tensor DownsampleImpl::forward(const at::Tensor& x) {
+at::Tensor DownsampleImpl::Apply(const at::Tensor& x, int64_t stride) {
   return ops::downsample(x, depthwise_->weight, depthwise_->bias, pointwise_->weight,
-                         pointwise_->bias, norm_->weight, norm_->bias, stride_,
+                         pointwise_->bias, norm_->weight, norm_->bias, stride,
                          norm_->options.eps());
+}
+
+at::Tensor DownsampleImpl::forward(const at::Tensor& x) { return Apply(x, stride_); }
+
+at::Tensor DownsampleImpl::EveryPosition(const at::Tensor& x, int64_t dilation) {
+  return InPhases(x, dilation, [this](const at::Tensor& phases) { return Apply(phases, 1); });
 }
 
 }  // namespace hkt::nn

@@ -28,7 +28,8 @@ TORCH_MODULE(Depthwise);
 class SeparableConvImpl : public torch::nn::Module {
  public:
   SeparableConvImpl(int64_t d_model, int64_t kernel_size);
-  at::Tensor forward(const at::Tensor& x);
+  // With a dilation position i reads i, i - dilation, …, i - (k-1) dilation.
+  at::Tensor forward(const at::Tensor& x, int64_t dilation = 1);
 
  private:
   Depthwise depthwise_;
@@ -44,8 +45,13 @@ class DownsampleImpl : public torch::nn::Module {
  public:
   DownsampleImpl(int64_t d_model, int64_t kernel_size, int64_t stride);
   at::Tensor forward(const at::Tensor& x);
+  // The same without the stride, [B, T, d] -> [B, T, d]: position i reads i, i - dilation, …,
+  // i - (k-1) dilation.
+  at::Tensor EveryPosition(const at::Tensor& x, int64_t dilation);
 
  private:
+  at::Tensor Apply(const at::Tensor& x, int64_t stride);
+
   int64_t stride_;
   Depthwise depthwise_;
   torch::nn::Linear pointwise_;

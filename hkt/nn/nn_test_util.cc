@@ -9,6 +9,7 @@
 #include <ATen/ops/cos.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/layer_norm.h>
@@ -61,6 +62,10 @@ at::Tensor Project(const HktAttentionImpl& layer, const std::string& name, const
       layer.options().bias ? std::optional(Parameter(layer, name + ".bias")) : std::nullopt;
   const at::Tensor y = at::linear(x, Parameter(layer, name + ".weight"), bias);
   return y.unflatten(2, {heads, y.size(2) / heads}).transpose(1, 2);
+}
+
+int64_t Power(int64_t base, int64_t exponent) {
+  return exponent == 0 ? 1 : base * Power(base, exponent - 1);
 }
 
 // The shapes here are far below what a second thread is worth, and ctest runs programs side by
@@ -131,15 +136,15 @@ void Fill(const torch::nn::Module& module, const std::string& name,
 bool AllFinite(const at::Tensor& x) { return at::isfinite(x).all().item<bool>(); }
 
 at::Tensor SeparableConv1d(const torch::nn::Module& layer, const std::string& prefix,
-                           const at::Tensor& x, int64_t left, int64_t stride) {
+                           const at::Tensor& x, int64_t left, int64_t stride, int64_t dilation) {
   const at::Tensor weight = Parameter(layer, prefix + ".depthwise.weight");
   const int64_t d = weight.size(0), k = weight.size(2);
   const int64_t T = x.size(1), Tl = (T + stride - 1) / stride;
-  const int64_t right = std::max<int64_t>(0, (Tl - 1) * stride + k - left - T);
+  const int64_t right = std::max<int64_t>(0, (Tl - 1) * stride + (k - 1) * dilation + 1 - left - T);
   const at::Tensor padded = at::constant_pad_nd(x.transpose(1, 2), {left, right});
   const at::Tensor y =
       at::conv1d(padded, weight, Parameter(layer, prefix + ".depthwise.bias"),
-                 at::IntArrayRef{stride}, at::IntArrayRef{0}, at::IntArrayRef{1}, d);
+                 at::IntArrayRef{stride}, at::IntArrayRef{0}, at::IntArrayRef{dilation}, d);
   return at::linear(y.transpose(1, 2).slice(1, 0, Tl),
                     Parameter(layer, prefix + ".pointwise.weight"),
                     Parameter(layer, prefix + ".pointwise.bias"));
@@ -149,7 +154,11 @@ Pyramid RightPyramid(const HktAttentionImpl& layer) {
   return [&layer](const at::Tensor& x, int64_t level) {
     const std::string prefix = Concat("downsample.", level);
     const auto& o = layer.options();
-    const at::Tensor y = SeparableConv1d(layer, prefix, x, o.kernel_size - 1, o.stride);
+    if (o.downsampling == Downsampling::kPick)
+      return x.index_select(1, at::arange(0, x.size(1), o.stride, at::kLong));
+    const int64_t dilation = o.undecimated ? Power(o.stride, level - 1) : 1;
+    const at::Tensor y = SeparableConv1d(layer, prefix, x, (o.kernel_size - 1) * dilation,
+                                         o.undecimated ? 1 : o.stride, dilation);
     return at::gelu(at::layer_norm(y, {o.d_model}, Parameter(layer, prefix + ".norm.weight"),
                                    Parameter(layer, prefix + ".norm.bias"), 1e-5));
   };
@@ -162,7 +171,10 @@ at::Tensor DenseLayer(const HktAttentionImpl& layer, const at::Tensor& x, const 
   const auto column = [](const at::Tensor& weights, int64_t l) {  // [H, L] -> [H, 1, 1]
     return weights.select(1, l).unsqueeze(1).unsqueeze(2);
   };
-  const at::Tensor lambda = at::softmax(Parameter(layer, "level_logits"), 1);
+  const at::Tensor lambda =
+      o.fusion == Fusion::kUniform
+          ? at::full({o.heads, o.levels}, 1.0 / static_cast<double>(o.levels), x.options())
+          : at::softmax(Parameter(layer, "level_logits"), 1);
   const at::Tensor beta =
       o.hybrid ? at::sigmoid(Parameter(layer, "gate_logits")) : at::zeros_like(lambda) + 1;
   const at::Tensor bbar = (lambda * beta).sum(1, /*keepdim=*/true);
@@ -170,7 +182,7 @@ at::Tensor DenseLayer(const HktAttentionImpl& layer, const at::Tensor& x, const 
 
   at::Tensor scores, convolution, level = x;
   int64_t step = 1;
-  for (int64_t l = 0; l < o.levels; ++l, step *= o.stride) {
+  for (int64_t l = 0; l < o.levels; ++l, step *= o.undecimated ? 1 : o.stride) {
     if (l > 0) level = pyramid(level, l);
     at::Tensor q = Project(layer, Concat("query.", l), level, o.heads);
     at::Tensor k = Project(layer, Concat(o.psd ? "query." : "key.", l), level, o.kv_heads);
@@ -185,8 +197,9 @@ at::Tensor DenseLayer(const HktAttentionImpl& layer, const at::Tensor& x, const 
     const at::Tensor term = column(weights, l) * up * o.score_gain;
     scores = l == 0 ? term : scores + term;
     if (o.hybrid) {
-      const at::Tensor rows =
-          SeparableConv1d(layer, Concat("conv.", l), level, o.kernel_size - 1, 1);
+      const int64_t dilation = o.undecimated ? Power(o.stride, l) : 1;
+      const at::Tensor rows = SeparableConv1d(layer, Concat("conv.", l), level,
+                                              (o.kernel_size - 1) * dilation, 1, dilation);
       const at::Tensor branch =
           rows.unflatten(2, {o.heads, D}).transpose(1, 2).index_select(2, cell);
       const at::Tensor share = column(lambda * (1 - beta), l) * branch;

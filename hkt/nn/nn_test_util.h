@@ -37,12 +37,13 @@ bool AllFinite(const at::Tensor& x);
 // scores, softmax over a mask, conv1d. X^(l) = pyramid(X^(l-1), l). Takes no lengths.
 at::Tensor DenseLayer(const HktAttentionImpl& layer, const at::Tensor& x, const Pyramid& pyramid);
 
-// The right pyramid of the layer, with conv1d: k - 1 zeros on the left.
+// The right pyramid of the layer, with conv1d: k - 1 zeros on the left; picked or undecimated where
+// the layer's options say so.
 Pyramid RightPyramid(const HktAttentionImpl& layer);
 
 // DSConv of the parameters `prefix`.depthwise.*, .pointwise.* with `left` zeros before and as many
 // behind as the last window needs.
 at::Tensor SeparableConv1d(const torch::nn::Module& layer, const std::string& prefix,
-                           const at::Tensor& x, int64_t left, int64_t stride);
+                           const at::Tensor& x, int64_t left, int64_t stride, int64_t dilation = 1);
 
 }  // namespace hkt::nn

@@ -3,16 +3,12 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addcmul.h>
-#include <ATen/ops/log_sigmoid.h>
-#include <ATen/ops/log_softmax.h>
-#include <ATen/ops/logsumexp.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/softmax.h>
 #include <torch/library.h>
 
 #include <vector>
 
 #include "hkt/ops/checks.h"
+#include "hkt/ops/fusion_weights.h"
 #include "hkt/ops/layout.h"
 #include "hkt/ops/ops.h"
 #include "hkt/ops/padding.h"
@@ -38,19 +34,8 @@ at::Tensor MultiscaleComposite(at::TensorList queries, at::TensorList keys, cons
   CheckMultiscale(queries, value, level_logits, gate_logits, branches);
   const bool hybrid = gate_logits && gate_logits->defined();
   const at::ScalarType type = queries[0].scalar_type();
-  const at::ScalarType exact = ExactType(type);
-
-  // With gates w_l = lambda_l beta_l / bbar; in logarithms it is finite for every gate logit, where
-  // the quotient is 0 / 0.
-  at::Tensor weights, log_lambda, log_gated;
-  if (hybrid) {
-    log_lambda = at::log_softmax(level_logits.to(exact), 1);
-    log_gated = log_lambda + at::log_sigmoid(gate_logits->to(exact));
-    weights = at::softmax(log_gated, 1);
-  } else {
-    weights = at::softmax(level_logits.to(exact), 1);
-  }
-  if (score_gain != 1.0) weights = weights * score_gain;
+  const FusionWeights fusion = MakeFusionWeights(level_logits, gate_logits, type);
+  const at::Tensor weights = score_gain == 1.0 ? fusion.levels : fusion.levels * score_gain;
 
   const bool padded = lengths && lengths->defined();
   std::vector<at::Tensor> folded;
@@ -74,16 +59,13 @@ at::Tensor MultiscaleComposite(at::TensorList queries, at::TensorList keys, cons
   if (!hybrid) return out;
 
   const c10::SymInt T = value.sym_size(2);
-  const at::Tensor bbar = at::logsumexp(log_gated, {1}, /*keepdim=*/true).exp();  // [H, 1]
-  const at::Tensor shares =
-      log_lambda.exp() * at::sigmoid(-gate_logits->to(exact));  // lambda_l (1 - beta_l)
-  out = out * LevelColumn(bbar, 0).to(type);
+  out = out * LevelColumn(fusion.attention, 0).to(type);
   step = 1;
   for (size_t l = 0; l < branches.size(); ++l) {
     at::Tensor branch = branches[l];
     if (padded)
       branch = ZeroPadding(branch, AsHeads(ValidRows(*lengths, branch.sym_size(2), step)));
-    const at::Tensor share = LevelColumn(shares, l).to(type);
+    const at::Tensor share = LevelColumn(fusion.branches, l).to(type);
     out = l == 0 ? at::addcmul(out, branch, share) : out + RepeatToFull(branch * share, step, 2, T);
     step = NextStep(step, stride);
   }

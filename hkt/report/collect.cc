@@ -137,7 +137,10 @@ bool IsAnalyzed(const io::RunFolder& folder) {
                [](const Json& document) { return document.contains("initial"); });
 }
 
-bool WantsAnalysis(const Config& config) { return config.model.levels.value_or(1) > 1; }
+bool WantsAnalysis(const Config& config) {
+  const ModelConfig& m = config.model;
+  return m.levels.value_or(1) > 1 && m.downsample == "conv" && !m.undecimated;
+}
 
 Json Collect(const ExperimentRun& run, const io::RunFolder& folder, const std::string& processor) {
   const std::vector<Json> lines = io::ReadJsonLines(folder.metrics());

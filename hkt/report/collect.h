@@ -24,7 +24,8 @@ RunProgress ReadProgress(const io::RunFolder& folder);
 bool IsEvaluated(const io::RunFolder& folder);
 // analysis.json is there, of these weights and with the model before training beside it.
 bool IsAnalyzed(const io::RunFolder& folder);
-// hkt analyze has something to say about the hierarchy of this model.
+// hkt analyze has something to say about the hierarchy of this model: it has several levels, made
+// by strided convolutions.
 bool WantsAnalysis(const Config& config);
 
 // The result of a finished, evaluated and (where wanted) analysed run. `processor` is the machine's

@@ -199,7 +199,8 @@ TEST(StateTest, StatesOfOlderVersionsGoOn) {
   for (const char* key : {"progress", "config"}) {
     Json json = io::ParseJson<Json>(metadata[key], key);
     for (const char* later : {"multiply_adds", "evaluations_since_best", "window_multiply_adds",
-                              "patience", "keep_states", "ema", "overfit_batch", "tensorboard"})
+                              "patience", "keep_states", "ema", "overfit_batch", "tensorboard",
+                              "cpu_seconds", "fusion", "gate_start", "downsample", "undecimated"})
       json.erase(later);
     metadata[key] = io::CompactJson(json);
   }
@@ -210,6 +211,7 @@ TEST(StateTest, StatesOfOlderVersionsGoOn) {
   EXPECT_EQ(trainer->Run(), TrainEnd::kFinished);
   ExpectSameTensors(straight.folder.state(), old.folder.state());
   EXPECT_EQ(io::ReadJsonLines(old.folder.metrics()).back()["flops_per_second"], nullptr);
+  EXPECT_EQ(io::ReadJsonLines(old.folder.metrics()).back()["cpu_seconds"], nullptr);
 }
 
 TEST(MetricsTest, FiguresOfEveryLogStep) {
@@ -235,6 +237,46 @@ TEST(MetricsTest, FiguresOfEveryLogStep) {
   double expected = 0;
   for (const auto& [step, outcome] : run.recorder.steps) expected += outcome.tokens > 0;
   EXPECT_EQ(expected, 20);
+}
+
+// The bytes of a parameter in model.safetensors or state.safetensors.
+std::string Stored(const std::filesystem::path& path, const std::string& name) {
+  const io::SafetensorsFile file(path);
+  const auto data = std::as_bytes(file.at(name).data);
+  return {reinterpret_cast<const char*>(data.data()), data.size()};
+}
+
+TEST(FusionTest, FrozenLevelWeightsStayAsTheyStartedAndAreSaved) {
+  Config config = TinyConfig();
+  config.model.fusion = "frozen";
+  config.train.steps = 20;
+  TestRun run(config);
+  run.RunUntil(*run.Open(), 7);
+  run.Open(/*resume=*/true)->Run();
+  const Model start(config, run.task);
+  const std::string levels = "blocks.0.attention.level_logits",
+                    gates = "blocks.0.attention.gate_logits";
+  for (const auto& [name, parameter] : start.parameters()) {
+    if (name != levels && name != gates) continue;
+    const std::string before(static_cast<const char*>(parameter.const_data_ptr()),
+                             parameter.nbytes());
+    for (const auto& [file, prefix] : {std::pair{run.folder.model(), std::string()},
+                                       std::pair{run.folder.state(), std::string("model.")}})
+      EXPECT_EQ(Stored(file, prefix + name) == before, name == levels) << file << " " << name;
+  }
+  const Json line = io::ReadJsonLines(run.folder.metrics()).at(0);
+  EXPECT_NE(line["lambda"][0]["mean"][0], 0.5);
+}
+
+TEST(FusionTest, UniformLevelWeightsAreNoParameter) {
+  Config config = TinyConfig();
+  config.model.fusion = "uniform";
+  config.train.steps = 5;
+  TestRun run(config);
+  run.Open()->Run();
+  const io::SafetensorsFile file(run.folder.model());
+  EXPECT_FALSE(file.tensors().contains("blocks.0.attention.level_logits"));
+  EXPECT_FALSE(io::ReadJsonLines(run.folder.metrics()).at(0).contains("lambda"));
 }
 
 TEST(FusionTest, NumbersByHand) {

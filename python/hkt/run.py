@@ -19,9 +19,13 @@ from hkt.classifier import Classifier
 # words: heads = num_heads, kv_heads = num_kv_heads, bidirectional = not causal.
 DATA_OPTIONS = ("task", "data", "preset", "seq_len", "data_seed", "rgb")
 MODEL_OPTIONS = tuple(
-    "model levels stride kernel_size hybrid psd bidirectional rotary bias score_gain d_model heads kv_heads layers d_ff "
-    "dropout".split()
+    "model levels stride kernel_size hybrid psd bidirectional rotary bias score_gain fusion gate_start downsample undecimated "
+    "d_model heads kv_heads layers d_ff dropout".split()
 )
+# Options of the program that only its ablations need, and their defaults: the modules have them at these alone. (gate_start
+# is where training begins, and nothing of a trained model.) Runs of versions before them have none.
+ABLATIONS = {"fusion": "learned", "downsample": "conv", "undecimated": False}
+_LATER_OPTIONS = {*ABLATIONS, "gate_start"}
 TRAIN_OPTIONS = tuple(
     "batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed augment eval_every save_every log_every "
     "max_time patience keep_states ema overfit_batch tensorboard threads".split()
@@ -50,7 +54,7 @@ def load(run_folder: str | os.PathLike[str], *, device: Any = None, dtype: torch
     Raises:
         FileNotFoundError: the folder holds no run, or no weights yet.
         ValueError: a damaged file (the checksum in model.safetensors is compared, where it has one), one of a newer version
-            of hkt, an option that this package does not know, or weights that do not fit the options.
+            of hkt, an option that this package does not know or have (fusion, downsample and undecimated), or weights that do not fit the options.
     """
     folder = pathlib.Path(run_folder)
     config = _read_config(folder / "config.json")
@@ -139,9 +143,15 @@ def _read_config(path: pathlib.Path) -> dict[str, Any]:
     unknown = sorted(set(config).difference(DATA_OPTIONS, MODEL_OPTIONS, TRAIN_OPTIONS))
     if unknown:
         raise ValueError(f"{path} has options that this hkt for Python does not know: {', '.join(unknown)}; update hkt")
-    missing = sorted(set(MODEL_OPTIONS) - set(config))
+    missing = sorted(set(MODEL_OPTIONS) - _LATER_OPTIONS - set(config))
     if missing:
         raise ValueError(f"{path} has no {', '.join(missing)}; not the file of a whole run")
+    for name, default in ABLATIONS.items():
+        if config.get(name, default) != default:
+            raise ValueError(
+                f"{path}: {name} is {json.dumps(config[name])}, an ablation that the modules for Python do not have; they have "
+                f"{json.dumps(default)} alone; use the program, hkt eval or hkt predict"
+            )
     return config
 
 

@@ -213,6 +213,19 @@ class RunTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "is no JSON document"):
             hkt.load(empty)
 
+    def test_ablations_are_refused_by_name(self):
+        for name, flags in [("fusion", "--fusion uniform"), ("fusion", "--fusion frozen"), ("downsample", "--downsample pick"),
+                            ("undecimated", "--undecimated")]:
+            with self.subTest(flags=flags):
+                folder = pathlib.Path(tempfile.mkdtemp(dir=self.root)) / "run"
+                status, _, errors = program(*SMALL, *flags.split(), "--out", folder)
+                self.assertEqual(status, 0, errors)
+                with self.assertRaisesRegex(ValueError, f"config.json: {name} is .*ablation.*; use the program"):
+                    hkt.load(folder)
+        # Where training began is nothing that the modules would have to know; and older runs have none of these options.
+        self.assertEqual(hkt.load(self.folder(gate_start=0)).run_config["gate_start"], 0)
+        hkt.load(self.folder(**dict.fromkeys(["fusion", "gate_start", "downsample", "undecimated"], ...)))
+
     def test_damaged_weights_are_one_clear_error(self):
         folder = self.folder()
         path = folder / "model.safetensors"
