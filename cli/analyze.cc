@@ -66,7 +66,8 @@ void AddAnalyze(CLI::App& root) {
   app->add_option("--example", request.example,
                   "sequence of the validation split to show, from 0 (default: one drawn)");
   app->add_option("--export", request.export_to,
-                  "folder for the example's matrices in full, as safetensors and CSV");
+                  "folder for the example's matrices in full, as safetensors and CSV")
+      ->type_name("DIR");
   app->add_option("--data", request.data,
                   "archive or folder of the data (default: as in training)");
   app->add_option("--threads", request.threads, "threads; 0: PyTorch's own choice");

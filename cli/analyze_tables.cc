@@ -8,6 +8,7 @@
 
 #include "cli/analyze_error_tables.h"
 #include "cli/table.h"
+#include "hkt/base/text.h"
 
 namespace hkt::cli {
 namespace {
@@ -19,16 +20,17 @@ void PrintHeader(const Json& document) {
   std::printf("%s on %s, %s weights", document["model"].get<std::string>().c_str(),
               document["task"].get<std::string>().c_str(),
               document["weights"]["kind"].get<std::string>().c_str());
-  if (const Json& point = document["weights"]["validation"]; !point.is_null()) {
-    std::printf(" of step %s, validation accuracy %s", Count(point["step"]).c_str(),
+  for (const auto& [key, name] : {std::pair("validation", "validation accuracy"),
+                                  std::pair("overfit_batch", "accuracy on the one batch")}) {
+    const Json point = document["weights"].value(key, Json());
+    if (point.is_null()) continue;
+    std::printf(" of step %s, %s %s", Count(point["step"]).c_str(), name,
                 Percent(point["accuracy"], "%.2f %%").c_str());
   }
-  std::printf(
-      "\n%s layers of %s heads of width %s, %s levels, stride %s; %s sequences of the "
-      "validation split\n",
-      Count(shape["layers"]).c_str(), Count(shape["heads"]).c_str(),
-      Count(shape["head_width"]).c_str(), Count(shape["levels"]).c_str(),
-      Count(shape["stride"]).c_str(), Count(document["sequences"]).c_str());
+  std::printf("\n%s of %s of width %s, %s, stride %s; %s of the validation split\n",
+              Counted(shape["layers"], "layer").c_str(), Counted(shape["heads"], "head").c_str(),
+              Count(shape["head_width"]).c_str(), Counted(shape["levels"], "level").c_str(),
+              Count(shape["stride"]).c_str(), Counted(document["sequences"], "sequence").c_str());
   for (const Json& skip : document["skipped"]) {
     std::printf("left out: %s, because %s\n", skip["subject"].get<std::string>().c_str(),
                 skip["reason"].get<std::string>().c_str());
@@ -122,7 +124,7 @@ void PrintRemoved(const Json& removed) {
                Percent(row["predictions_changed"]), Number(row["loss"], "%.4f")});
   }
   table.Print();
-  std::printf("  %s sequences of the validation split\n", Count(removed["samples"]).c_str());
+  std::printf("  %s of the validation split\n", Counted(removed["samples"], "sequence").c_str());
 }
 
 void PrintCost(const Json& cost) {
@@ -146,10 +148,11 @@ void PrintCost(const Json& cost) {
 
 void PrintExample(const Json& example) {
   std::printf(
-      "\nexample %s: %s tokens, label %s, predicted %s (%s); its matrices are in "
+      "\nexample %s: %s, label %s, predicted %s (%s); its matrices are in "
       "analysis.json",
-      Count(example["index"]).c_str(), Count(example["length"]).c_str(),
-      example["label"].get<std::string>().c_str(), example["predicted"].get<std::string>().c_str(),
+      Count(example["index"]).c_str(), Counted(example["length"], "token").c_str(),
+      Printable(example["label"].get<std::string>()).c_str(),
+      Printable(example["predicted"].get<std::string>()).c_str(),
       Percent(example["probability"]).c_str());
   if (example.contains("exported")) {
     std::printf(", in full in %s", example["exported"]["folder"].get<std::string>().c_str());

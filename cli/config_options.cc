@@ -1,9 +1,10 @@
 #include "cli/config_options.h"
 
-#include <charconv>
 #include <cmath>
 
+#include "cli/arguments.h"
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 
 namespace hkt::cli {
 namespace {
@@ -14,45 +15,26 @@ std::string Flag(std::string_view name) {
   return flag;
 }
 
-std::string Number(double value) {
-  return std::floor(value) == value && std::fabs(value) < 1e15
-             ? std::to_string(static_cast<int64_t>(value))
-             : Concat(value);
-}
-
 // What the flag is, then what it may hold.
 std::string Help(std::string_view help, const Limits& limits) {
   std::string text(help);
   if (!limits.choices.empty()) {
     text += Concat(" [", limits.choices, "]");
   } else if (std::isfinite(limits.min) && std::isfinite(limits.max)) {
-    text += Concat(" [", Number(limits.min), " ... ", Number(limits.max), "]");
+    text += Concat(" [", PlainNumber(limits.min), " ... ", PlainNumber(limits.max), "]");
   } else if (std::isfinite(limits.min)) {
-    text += Concat(limits.above_min ? " [above " : " [at least ", Number(limits.min), "]");
+    text += Concat(limits.above_min ? " [above " : " [at least ", PlainNumber(limits.min), "]");
   }
   return text;
 }
 
-// The whole text and nothing else: no octal, no trailing letters, no blanks.
-template <class T>
-T ParseNumber(const std::string& flag, const std::string& text, const char* kind) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  CheckUsage(error == std::errc() && end == text.data() + text.size(), flag, " is '", text,
-             "', must be ", kind);
-  return value;
-}
-
 template <class T, class Target>
 CLI::Option* AddNumber(CLI::App& app, std::string_view name, Target& value, std::string_view help,
-                       const Limits& limits, const char* kind, const char* type) {
+                       const Limits& limits, const char* type) {
   const std::string flag = Flag(name);
   return app
       .add_option_function<std::string>(
-          flag,
-          [&value, flag, kind](const std::string& text) {
-            value = ParseNumber<T>(flag, text, kind);
-          },
+          flag, [&value, flag](const std::string& text) { value = ParseNumber<T>(flag, text); },
           Help(help, limits))
       ->type_name(type);
 }
@@ -80,18 +62,17 @@ void OptionAdder::operator()(std::string_view name, std::optional<bool>& value,
 
 void OptionAdder::operator()(std::string_view name, int64_t& value, std::string_view help,
                              const Limits& limits) {
-  AddNumber<int64_t>(app_, name, value, help, limits, "a whole number", "N")
-      ->default_str(std::to_string(value));
+  AddNumber<int64_t>(app_, name, value, help, limits, "N")->default_str(std::to_string(value));
 }
 
 void OptionAdder::operator()(std::string_view name, std::optional<int64_t>& value,
                              std::string_view help, const Limits& limits) {
-  AddNumber<int64_t>(app_, name, value, help, limits, "a whole number", "N");
+  AddNumber<int64_t>(app_, name, value, help, limits, "N");
 }
 
 void OptionAdder::operator()(std::string_view name, double& value, std::string_view help,
                              const Limits& limits) {
-  AddNumber<double>(app_, name, value, help, limits, "a number", "X")->default_str(Concat(value));
+  AddNumber<double>(app_, name, value, help, limits, "X")->default_str(Concat(value));
 }
 
 void OptionAdder::operator()(std::string_view name, std::string& value, std::string_view help,

@@ -12,6 +12,7 @@
 #include "cli/subcommand.h"
 #include "hkt/base/config.h"
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/data/listops_folder.h"
 #include "hkt/data/statistics.h"
 #include "hkt/data/task.h"
@@ -122,7 +123,7 @@ void DescribeData(const DataState& state) {
   std::vector<std::vector<double>> shares;
   for (const auto& [split, dataset] : splits) shares.push_back(data::LabelShares(dataset, classes));
   for (size_t c = 0; c < info.classes.size(); ++c) {
-    std::printf("%-24s", info.classes[c].c_str());
+    std::printf("%-24s", Printable(info.classes[c]).c_str());
     for (const std::vector<double>& of_split : shares) std::printf(" %10.2f", 100 * of_split[c]);
     std::printf("\n");
   }
@@ -179,7 +180,7 @@ void PrintDataTitle(const DataConfig& config) {
   std::printf("%s: %s\n", config.task.c_str(),
               config.data.empty()
                   ? Concat("generated, preset ", config.preset, ", seed ", config.data_seed).c_str()
-                  : config.data.c_str());
+                  : Printable(config.data).c_str());
 }
 
 }  // namespace hkt::cli

@@ -5,6 +5,7 @@
 
 #include "cli/data_jobs.h"
 #include "cli/output.h"
+#include "hkt/base/text.h"
 #include "hkt/data/cache.h"
 
 namespace hkt::cli {
@@ -44,19 +45,20 @@ void Run(const CacheFlags& flags) {
     return;
   }
   if (flags.clear) {
-    std::printf("%lld files removed from %s\n", document["removed"].get<long long>(),
-                folder->c_str());
+    std::printf("%s removed from %s\n", Counted(document["removed"], "file").c_str(),
+                Printable(folder->string()).c_str());
     return;
   }
   for (const data::CacheEntry& entry : entries) {
     std::printf("%8.1f MiB  %-8s %-10s %7lld examples  %s%s  %s\n",
                 static_cast<double>(entry.bytes) / (1 << 20), entry.task.c_str(),
                 entry.split.c_str(), static_cast<long long>(entry.examples),
-                entry.ok ? "" : "DAMAGED, will be made anew: ", entry.path.c_str(),
+                entry.ok ? "" : "DAMAGED, will be made anew: ", Printable(entry.path).c_str(),
                 entry.options.c_str());
   }
-  std::printf("%zu entries, %.1f MiB in %s; remove them with: hkt data cache --clear\n",
-              entries.size(), static_cast<double>(bytes) / (1 << 20), folder->c_str());
+  std::printf("%s, %.1f MiB in %s; remove them with: hkt data cache --clear\n",
+              Counted(static_cast<int64_t>(entries.size()), "entry", "entries").c_str(),
+              static_cast<double>(bytes) / (1 << 20), Printable(folder->string()).c_str());
 }
 
 }  // namespace

@@ -8,9 +8,11 @@
 #include <string>
 
 #include "cli/output.h"
+#include "cli/table.h"
 #include "hkt/analysis/multiscale.h"
 #include "hkt/analysis/pyramid_target.h"
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/data/multiscale.h"
 
 namespace hkt::cli {
@@ -36,8 +38,9 @@ void PrintTwoTokens(const char* title, const MultiscaleReport& report) {
                 row.quantisation, row.quantisation_closed, row.optimisation,
                 row.optimisation_closed, row.tail_bound, row.gap);
   }
-  std::printf("mean slope of log sqrt(E_H) on L: %.4f, closed form %.4f\n", report.log_slope,
-              report.log_slope_closed);
+  std::printf("mean slope of log sqrt(E_H) on L: %s, closed form %s\n",
+              Number(report.log_slope, "%.4f").c_str(),
+              Number(report.log_slope_closed, "%.4f").c_str());
 }
 
 void PrintOneToken(const MultiscaleReport& gaussian, const MultiscaleReport& heavy) {
@@ -50,7 +53,8 @@ void PrintOneToken(const MultiscaleReport& gaussian, const MultiscaleReport& hea
                 a.hierarchical, a.hierarchical_closed, b.hierarchical, b.hierarchical_closed,
                 b.hierarchical / a.hierarchical);
   }
-  std::printf("slopes %.4f and %.4f\n", gaussian.log_slope, heavy.log_slope);
+  std::printf("slopes %s and %s\n", Number(gaussian.log_slope, "%.4f").c_str(),
+              Number(heavy.log_slope, "%.4f").c_str());
 }
 
 void PrintPyramid(const analysis::HeadTruncations& head) {
@@ -59,10 +63,13 @@ void PrintPyramid(const analysis::HeadTruncations& head) {
       "rho^l\n");
   std::printf("%3s  %10s  %10s  %10s  %10s  %10s  %8s\n", "L", "E_H", "E_Q", "E_O", "total",
               "tail bound", "identity");
-  for (const analysis::Truncation& t : head.truncations) {
-    std::printf("%3lld  %10.5f  %10.5f  %10.5f  %10.5f  %10.5f  %8.0e\n",
+  const Json document = ToJson(head);
+  for (size_t i = 0; i < head.truncations.size(); ++i) {
+    const analysis::Truncation& t = head.truncations[i];
+    std::printf("%3lld  %10.5f  %10.5f  %10.5f  %10.5f  %10.5f  %8s\n",
                 static_cast<long long>(t.levels), t.terms.hierarchical, t.terms.quantisation,
-                t.terms.optimisation, t.terms.total, t.tail_bound, t.terms.gap());
+                t.terms.optimisation, t.terms.total, t.tail_bound,
+                Number(document["rows"][i]["gap"], "%.0e").c_str());
   }
 }
 
@@ -103,9 +110,9 @@ void Run(const MultiscaleState& state) {
                       {"pyramid", ToJson(pyramid)}});
   }
   std::printf(
-      "target of %lld levels, rho %g, stride %lld, correlation length %g s^l, d = %lld, %lld "
+      "target of %s, rho %g, stride %lld, correlation length %g s^l, d = %lld, %lld "
       "pairs\n",
-      static_cast<long long>(options.levels), options.rho, static_cast<long long>(options.stride),
+      Counted(options.levels, "level").c_str(), options.rho, static_cast<long long>(options.stride),
       options.xi, static_cast<long long>(options.d), static_cast<long long>(options.pairs));
   PrintTwoTokens("Gaussian tokens", two);
   PrintTwoTokens(Concat("heavy-tailed tokens, kappa ", *heavy.kappa, ", gamma ", data::Gamma(heavy),

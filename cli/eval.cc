@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/subcommand.h"
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/train/jobs.h"
 
 namespace hkt::cli {
@@ -36,20 +37,20 @@ void PrintTallies(const char* title, const Json& tallies) {
 }
 
 void PrintReport(const Json& report) {
-  std::printf(
-      "%s on %s %s: accuracy %s (standard error %s), loss %.4f, %ld samples, majority class %s\n",
-      report["model"].get<std::string>().c_str(), report["task"].get<std::string>().c_str(),
-      report["split"].get<std::string>().c_str(), Percent(report["accuracy"]).c_str(),
-      Percent(report["standard_error"]).c_str(), report["loss"].get<double>(),
-      static_cast<long>(report["samples"].get<int64_t>()),
-      Percent(report["majority"]["share"]).c_str());
+  std::printf("%s on %s %s: accuracy %s (standard error %s), loss %.4f, %s, majority class %s\n",
+              report["model"].get<std::string>().c_str(), report["task"].get<std::string>().c_str(),
+              report["split"].get<std::string>().c_str(), Percent(report["accuracy"]).c_str(),
+              Percent(report["standard_error"]).c_str(), report["loss"].get<double>(),
+              Counted(report["samples"], "sample").c_str(),
+              Percent(report["majority"]["share"]).c_str());
   if (const auto truncated = report["truncated"].get<int64_t>(); truncated > 0) {
-    std::printf("%ld samples are longer than seq_len and were cut\n", static_cast<long>(truncated));
+    std::printf("%s longer than seq_len and cut\n",
+                Counted(truncated, "sample was", "samples were").c_str());
   }
   std::printf("by class\n");
   for (const Json& row : report["classes"]) {
     std::printf("  %-12s %8ld samples  recall %-8s  precision %s\n",
-                row["name"].get<std::string>().c_str(),
+                Printable(row["name"].get<std::string>()).c_str(),
                 static_cast<long>(row["samples"].get<int64_t>()), Percent(row["recall"]).c_str(),
                 Percent(row["precision"]).c_str());
   }

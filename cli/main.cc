@@ -2,19 +2,25 @@
 // what it throws into an exit status and one line on stderr.
 
 #include <c10/util/Exception.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "cli/subcommand.h"
 #include "hkt/base/error.h"
 #include "hkt/base/status.h"
+#include "hkt/base/text.h"
 #include "hkt/base/version.h"
+#include "hkt/io/file.h"
 #include "hkt/train/system.h"
 
 namespace hkt::cli {
@@ -34,23 +40,23 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kSignalBase = 128;
 
-// One line whatever a message quotes: control characters are escaped, and a long one loses its
-// middle.
+// One line whatever a message quotes; a long one loses its middle.
 std::string OneLine(const std::string& text) {
   constexpr size_t kMost = 2000;
-  std::string line;
-  for (const char c : text) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 32 || byte == 127) {
-      line += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
-    } else {
-      line += c;
-    }
-  }
+  std::string line = Printable(text);
   if (line.size() > kMost)
     line = line.substr(0, kMost / 2) + " ... " + line.substr(line.size() - kMost / 2);
-  return line;
+  return Printable(line);  // the cuts may have gone through a character
+}
+
+// A file that is opened takes the lowest number that is free: without this, one whose parent closed
+// standard output or error would get what is printed there. Reading and writing them stay errors.
+void HoldStandardStreams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    const int null = ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (null >= 0 && null != descriptor) ::close(null);
+  }
 }
 
 int Complain(const std::string& message, int status) {
@@ -81,6 +87,7 @@ int Run(int argc, char** argv) {
   std::sort(Registry().begin(), Registry().end(),
             [](const Entry& a, const Entry& b) { return a.name < b.name; });
   for (const Entry& entry : Registry()) entry.add(app);
+  CheckValues(app);
   try {
     const std::string command = argc > 1 ? argv[1] : "";
     const bool known = std::any_of(Registry().begin(), Registry().end(),
@@ -88,6 +95,7 @@ int Run(int argc, char** argv) {
     CheckUsage(known || command.empty() || command[0] == '-', "unknown command '", command,
                "'; 'hkt --help' lists them");
     CheckSubcommand(app, command, argc > 2 ? argv[2] : "");
+    CheckArguments(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     app.exit(success);
@@ -106,7 +114,8 @@ int Run(int argc, char** argv) {
     return Complain(error.what(), kFailed);
   }
   std::cout.flush();
-  return std::cout ? 0 : Complain("could not write to standard output", kFailed);
+  const bool written = std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  return written ? 0 : Complain("could not write to standard output", kFailed);
 }
 
 }  // namespace
@@ -118,6 +127,7 @@ Subcommand::Subcommand(const char* name, void (*add)(CLI::App& root)) {
 }  // namespace hkt::cli
 
 int main(int argc, char** argv) {
+  hkt::cli::HoldStandardStreams();
   // Output into a pipe that nobody reads ends the process without a word, also where a parent had
   // SIGPIPE ignored.
   ::signal(SIGPIPE, SIG_DFL);
@@ -126,5 +136,6 @@ int main(int argc, char** argv) {
   if (command == "train" || command == "eval" || command == "predict" || command == "bench" ||
       command == "analyze")
     hkt::train::RestartWithoutThreadCache(argv);
+  hkt::io::CleanUpOnSignals();
   return hkt::cli::Run(argc, argv);
 }

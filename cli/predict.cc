@@ -53,9 +53,10 @@ class OneText : public train::SampleSource {
 
 std::unique_ptr<train::SampleSource> Open(const PredictFlags& flags, const DataConfig& config) {
   if (data::TakesImages(config) && !flags.text) {
-    return std::make_unique<train::DatasetSource>(
-        data::EncodeImages(config, io::ReadFile(flags.file == "-" ? "/dev/stdin" : flags.file),
-                           flags.file == "-" ? "standard input" : flags.file));
+    constexpr size_t kMaxImageBytes = size_t{1} << 30;
+    const train::Stream stream(flags.file);
+    return std::make_unique<train::DatasetSource>(data::EncodeImages(
+        config, io::ReadStream(stream.descriptor(), stream.name(), kMaxImageBytes), stream.name()));
   }
   if (!flags.text) return std::make_unique<train::TextLines>(config, flags.file);
   train::Sample sample = train::EncodeText(config, *flags.text, "--text");
@@ -68,7 +69,7 @@ std::unique_ptr<train::SampleSource> Open(const PredictFlags& flags, const DataC
 class Output {
  public:
   explicit Output(const std::string& path) {
-    if (path.empty()) return;
+    if (path.empty() || path == "-") return;
     std::error_code ignored;
     const auto status = std::filesystem::status(path, ignored);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
@@ -170,7 +171,7 @@ void AddPredict(CLI::App& root) {
                   "text (label and probability), csv, jsonl (a JSON document a line) or json (one "
                   "document at the end)");
   app->add_option("-o,--output", flags->out,
-                  "file to write; it is replaced once all is done (default: standard output, "
+                  "file to write; it is replaced once all is done (default and -: standard output, "
                   "flushed with every batch)")
       ->type_name("FILE");
   app->add_option("--batch", flags->batch, "sequences a batch (default: as in training)");

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "hkt/base/text.h"
+
 // Figures of a JSON document as text, and tables of them on stdout.
 
 namespace hkt::cli {
@@ -34,7 +36,10 @@ inline std::string Big(const Json& value) {  // multiply-adds
 class Table {
  public:
   explicit Table(std::vector<std::string> names) { rows_.push_back(std::move(names)); }
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void Add(std::vector<std::string> row) {
+    for (std::string& cell : row) cell = Printable(cell);
+    rows_.push_back(std::move(row));
+  }
   void Print() const {
     std::vector<size_t> width(rows_.front().size(), 0);
     for (const auto& row : rows_)

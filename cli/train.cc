@@ -12,6 +12,7 @@
 #include "cli/subcommand.h"
 #include "hkt/base/error.h"
 #include "hkt/base/status.h"
+#include "hkt/base/text.h"
 #include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json.h"
@@ -55,11 +56,12 @@ std::string Percent(double share) {
 
 void PrintStart(const train::TrainStart& start) {
   const ModelConfig& m = start.config.model;
-  std::cerr << (start.resumed ? "resuming " : "run ") << start.folder.root().string() << ": "
-            << m.model << " on " << start.task.name << ", " << train::FormatCount(start.parameters)
-            << " parameters, levels " << *m.levels << ", gates " << (*m.hybrid ? "on" : "off")
-            << ", score_gain " << m.score_gain << ", seq_len " << start.task.seq_len << ", "
-            << train::Threads() << " threads\n"
+  std::cerr << (start.resumed ? "resuming " : "run ") << Printable(start.folder.root().string())
+            << ": " << m.model << " on " << start.task.name << ", "
+            << train::FormatCount(start.parameters) << " parameters, levels " << *m.levels
+            << ", gates " << (*m.hybrid ? "on" : "off") << ", score_gain " << m.score_gain
+            << ", seq_len " << start.task.seq_len << ", " << Counted(train::Threads(), "thread")
+            << "\n"
             << "data: " << train::FormatCount(start.train_samples) << " for training, "
             << train::FormatCount(start.validation_samples) << " for validation";
   if (start.truncated > 0) {
@@ -68,8 +70,8 @@ void PrintStart(const train::TrainStart& start) {
   }
   std::cerr << std::endl;
   if (start.config.train.overfit_batch) {
-    std::cerr << "overfit-batch: trains on these " << start.train_samples
-              << " sequences alone and evaluates on them, dropout " << start.config.model.dropout
+    std::cerr << "overfit-batch: trains on these " << Counted(start.train_samples, "sequence")
+              << " alone and evaluates on them, dropout " << start.config.model.dropout
               << "; for debugging, it says nothing about other data" << std::endl;
   }
   if (start.resumed && !start.finished) {
@@ -113,7 +115,10 @@ void PrintEnd(const train::TrainSummary& summary) {
               << "\n";
   } else if (summary.end == train::TrainEnd::kPatience) {
     std::cout << "stopped early after step " << p.step << " of " << summary.start.config.train.steps
-              << ": " << p.evaluations_since_best << " evaluations in a row were no better\n";
+              << ": "
+              << Counted(p.evaluations_since_best, "evaluation in a row was",
+                         "evaluations in a row were")
+              << " no better\n";
   } else if (!ended) {
     std::cout << (summary.end == train::TrainEnd::kTimeUp ? "time is up" : "stopped")
               << " after step " << p.step << " of " << summary.start.config.train.steps << "\n";
@@ -126,9 +131,12 @@ void PrintEnd(const train::TrainSummary& summary) {
     PrintPoint("last", summary, *p.last);
     std::cout << "\n";
   }
-  if (p.skipped > 0) std::cout << p.skipped << " steps were skipped: loss or gradient not finite\n";
+  if (p.skipped > 0) {
+    std::cout << Counted(p.skipped, "step was", "steps were")
+              << " skipped: loss or gradient not finite\n";
+  }
   const double seconds = std::max(p.step_seconds, 1e-9);
-  std::cout << p.step << " steps in " << train::FormatDuration(p.elapsed_seconds) << ", "
+  std::cout << Counted(p.step, "step") << " in " << train::FormatDuration(p.elapsed_seconds) << ", "
             << train::FormatCount(static_cast<int64_t>(static_cast<double>(p.tokens) / seconds))
             << " tokens per second";
   if (std::isfinite(p.multiply_adds)) {
@@ -142,8 +150,8 @@ void PrintEnd(const train::TrainSummary& summary) {
     std::cout << "level weights (lambda) " << Levels(summary.fusion["lambda"]) << "\n";
   if (summary.fusion.contains("gate"))
     std::cout << "gates (beta; 1 is attention) " << Levels(summary.fusion["gate"]) << "\n";
-  if (p.best) std::cout << "weights " << folder.model().string() << ", ";
-  std::cout << "metrics " << folder.metrics().string() << ", "
+  if (p.best) std::cout << "weights " << Printable(folder.model().string()) << ", ";
+  std::cout << "metrics " << Printable(folder.metrics().string()) << ", "
             << (ended ? "next: " : "continue with: ") << train::NextCommand(summary) << std::endl;
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
 
 #include <cmath>
 
@@ -26,10 +27,7 @@ at::Tensor Normal(at::IntArrayRef shape, uint64_t seed) {
   Random random({seed, 77});
   at::Tensor x = at::empty(shape, at::kDouble);
   double* data = x.mutable_data_ptr<double>();
-  for (int64_t i = 0; i < x.numel(); ++i) {  // Box and Muller
-    const double radius = std::sqrt(-2 * std::log(1 - random.Uniform()));
-    data[i] = radius * std::cos(2 * M_PI * random.Uniform());
-  }
+  for (int64_t i = 0; i < x.numel(); ++i) data[i] = random.Normal();
   return x;
 }
 
@@ -74,6 +72,11 @@ Layer RandomLayer(const LayerShape& shape, uint64_t seed) {
   add("level_logits", {shape.H, shape.L}, 1);
   add("gate_logits", {shape.H, shape.L}, 1);
   return ReadLayer(parameters, "", LayerConfig(shape));
+}
+
+at::Tensor LevelScores(const Layer& layer, int64_t l, const at::Tensor& x) {
+  const Projections p = Project(layer, l, x);
+  return at::matmul(p.query, p.key.transpose(1, 2)) * layer.scale;
 }
 
 at::Tensor CellMatrix(int64_t T, int64_t step) {

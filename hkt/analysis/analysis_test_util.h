@@ -28,6 +28,10 @@ Layer RandomLayer(const LayerShape& shape, uint64_t seed);
 // The configuration of a model with that layer.
 ModelConfig LayerConfig(const LayerShape& shape);
 
+// S^(l) between all rows of level l, all heads: x [T_l, d] -> [H, T_l, T_l], without weight and
+// gain.
+at::Tensor LevelScores(const Layer& layer, int64_t l, const at::Tensor& x);
+
 // P_l [T, T_l]: 1 where tau_l(i) = tau.
 at::Tensor CellMatrix(int64_t T, int64_t step);
 

@@ -59,8 +59,8 @@ Json WeightsToJson(const AnalysisRun& run) {
   Json json = {{"kind", run.initial ? "initial" : "trained"}};
   json["checksum"] = run.trained.checksum.empty() ? Json(nullptr) : Json(run.trained.checksum);
   json["validation"] = nullptr;
-  if (const auto& point = run.trained.validation)
-    json["validation"] = {
+  if (const auto& point = run.trained.figures)
+    json[train::FiguresName(run.trained.config)] = {
         {"step", point->step}, {"accuracy", point->accuracy}, {"loss", point->loss}};
   return json;
 }
@@ -184,6 +184,7 @@ Json Analyze(const AnalyzeRequest& request, const AnalyzeProgress& progress) {
   // Whatever is wrong with the request is said before the long work.
   const AnalysisRun run = LoadAnalysisRun(request.run, request.data);
   std::optional<AnalysisRun> other, initial;
+  if (!request.export_to.empty()) io::CreateFolders(request.export_to);
   // --data is for RUN; the other may be of another task.
   if (!request.compare.empty()) other = LoadAnalysisRun(request.compare);
   if (request.initial) {

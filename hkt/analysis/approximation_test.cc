@@ -117,6 +117,34 @@ TEST(Approximation, AttentionWeights) {
   }
 }
 
+// Rows of a short sequence are drawn from more often than those of a long one, all of whose rows
+// are not even looked at; what attention differs by counts them as the pairs do, 4000 to 3840 here.
+TEST(Approximation, RowsCountByTheirDraws) {
+  const std::vector<Layer> layers = {RandomLayer({.d = 8}, 4)};
+  const std::vector<int64_t> lengths = {20, 400};
+  const auto analyse = [&](const std::vector<int64_t>& which) {
+    const auto subject = MakeApproximationSubject(
+        layers, {.pairs = 4000, .weights = PairWeights::kAttention, .training_sequences = 1});
+    for (const int64_t n : which) {
+      const at::Tensor input =
+          Normal({lengths[static_cast<size_t>(n)], 8}, 7 + static_cast<uint64_t>(n));
+      const SequenceCapture sequence{.index = n, .length = input.size(0), .inputs = {input}};
+      subject->Visit(sequence, {Pyramid(layers[0], input)});
+    }
+    return subject->Finish()["truncations"];
+  };
+  const Json one = analyse({0}), other = analyse({1}), both = analyse({0, 1});
+  for (size_t i = 0; i < both.size(); ++i) {
+    for (const char* key : {"kl", "kl_range_bound", "kl_variance_bound", "l1", "l1_bound"}) {
+      const double a = one[i]["attention"][key].get<double>(),
+                   b = other[i]["attention"][key].get<double>();
+      const double expected = (20 * 200 * a + 256 * 15 * b) / (20 * 200 + 256 * 15);
+      EXPECT_NEAR(both[i]["attention"][key].get<double>(), expected, 1e-12 * expected) << key;
+      EXPECT_GT(std::abs(a - b), 1e-3 * expected) << key << " would not tell";
+    }
+  }
+}
+
 // A model of one level is its own target: nothing is lost, and nothing is divided by it.
 TEST(Approximation, OneLevelHasNoError) {
   const Json json = Analyse({RandomLayer({.d = 8, .L = 1}, 5)}, {.pairs = 200}, 10, 4);

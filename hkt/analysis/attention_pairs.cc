@@ -11,19 +11,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hkt/analysis/softmax_error.h"
 #include "hkt/analysis/truncation.h"
 
 namespace hkt::analysis {
 namespace {
 
 constexpr int64_t kRows = 256;  // rows of T numbers per level: 6 MB at T = 1024, L = 3
-
-at::Tensor VarianceBound(const at::Tensor& variance, const at::Tensor& range) {
-  const at::Tensor small = range < 1e-4;
-  // Above 700 exp(range) is not finite; the bound by the range is the smaller one long before.
-  const at::Tensor safe = at::where(small, 1.0, range).clamp_max(700);
-  return variance * at::where(small, 0.5 + range / 6, (at::expm1(safe) - safe) / (safe * safe));
-}
 
 }  // namespace
 
@@ -67,10 +61,10 @@ AttentionPairs DrawAttentionPairs(const Layer& layer, const PairScores& scores, 
     const at::Tensor mean = expectation(p, D).unsqueeze(1);
     const at::Tensor variance = expectation(p, (D - mean).square());
     result.rows.push_back({.kl = expectation(p, log_p - log_q),
-                           .range_bound = range.square() / 8,
-                           .variance_bound = VarianceBound(variance, range),
+                           .range_bound = KlBoundOfRange(range),
+                           .variance_bound = KlBoundOfVariance(variance, range),
                            .l1 = (p - log_q.exp()).abs().sum(1),
-                           .l1_bound = range / 2});
+                           .l1_bound = L1BoundOfRange(range)});
   }
   const at::Tensor keys = at::multinomial(p, draws, /*replacement=*/true, generator);
   result.columns = scores.Weighted(head, rows, p, keys);

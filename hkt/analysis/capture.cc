@@ -55,7 +55,7 @@ AnalysisRun LoadAnalysisRun(const std::string& run, const std::string& data) {
 void MakeInitial(AnalysisRun& run) {
   run.trained.model = train::Model(run.trained.config, run.trained.task);
   run.trained.model.SetTraining(false);
-  run.trained.validation.reset();
+  run.trained.figures.reset();
   run.trained.checksum.clear();
   run.initial = true;
 }

@@ -1,11 +1,9 @@
 #include "hkt/analysis/correction.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/dot.h>
 #include <ATen/ops/linalg_eigh.h>
 #include <ATen/ops/linalg_svdvals.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/mv.h>
 
 #include <algorithm>
 
@@ -40,23 +38,9 @@ double GaussianSecondMoment(const at::Tensor& M, const at::Tensor& covariance) {
   return 2 * TraceOf(a, a) + trace * trace;
 }
 
-double MeanSecondMoment(const at::Tensor& M, const at::Tensor& covariance, const at::Tensor& mean) {
-  const at::Tensor s = Symmetric(M), along = at::mv(s, mean);
-  const double at_mean = at::dot(mean, along).item<double>();
-  return 4 * at::dot(along, at::mv(covariance, along)).item<double>() + at_mean * at_mean +
-         2 * at_mean * TraceOf(s, covariance);
-}
-
 double IndependentSecondMoment(const at::Tensor& M, const at::Tensor& sigma_x,
                                const at::Tensor& sigma_y) {
   return TraceOf(at::mm(at::mm(M, sigma_y), M.t()), sigma_x);
-}
-
-double JointSecondMoment(const at::Tensor& M, const at::Tensor& sigma_x, const at::Tensor& sigma_y,
-                         const at::Tensor& sigma_yx) {
-  const at::Tensor a = at::mm(M, sigma_yx);
-  const double trace = Trace(a);
-  return IndependentSecondMoment(M, sigma_x, sigma_y) + TraceOf(a, a) + trace * trace;
 }
 
 double OperatorNorm(const at::Tensor& M, const at::Tensor& sigma_x, const at::Tensor& sigma_y) {

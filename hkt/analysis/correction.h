@@ -13,19 +13,10 @@ namespace hkt::analysis {
 // elliptical law it is this times 1 + gamma.
 double GaussianSecondMoment(const at::Tensor& M, const at::Tensor& covariance);
 
-// What a mean adds to E(x^T M x)^2: 4 mu^T M_s Sigma M_s mu + (mu^T M mu)^2 + 2 mu^T M mu tr(M_s
-// Sigma), for symmetric laws.
-double MeanSecondMoment(const at::Tensor& M, const at::Tensor& covariance, const at::Tensor& mean);
-
 // tr(M Sigma_y M^T Sigma_x): E(x^T M y)^2 of independent tokens of any laws; kurtosis has no part.
 // Sigma are second moments about 0.
 double IndependentSecondMoment(const at::Tensor& M, const at::Tensor& sigma_x,
                                const at::Tensor& sigma_y);
-
-// tr(M Sigma_y M^T Sigma_x) + tr((M Sigma_yx)^2) + tr(M Sigma_yx)^2: E(x^T M y)^2 of a jointly
-// Gaussian pair, Sigma_yx = E y x^T; of a jointly elliptical one times 1 + gamma of the pair.
-double JointSecondMoment(const at::Tensor& M, const at::Tensor& sigma_x, const at::Tensor& sigma_y,
-                         const at::Tensor& sigma_yx);
 
 // |Sigma_x^1/2 M Sigma_y^1/2|, largest singular value. With kappa = E(x^T Sigma^-1 x)^2 of both,
 // E(x^T M y)^2 <= kappa times its square, whatever the laws and the dependence; for y = x give M_s.

@@ -29,6 +29,28 @@ constexpr int64_t kRows = 200000, kWidth = 5;
 
 at::Tensor Symmetric(const at::Tensor& M) { return (M + M.t()) / 2; }
 
+double TraceOf(const at::Tensor& a, const at::Tensor& b) {
+  return (a * b.t()).sum().item<double>();
+}
+
+// What a mean adds to E(x^T M x)^2: 4 mu^T M_s Sigma M_s mu + (mu^T M mu)^2 + 2 mu^T M mu tr(M_s
+// Sigma), for symmetric laws.
+double MeanSecondMoment(const at::Tensor& M, const at::Tensor& covariance, const at::Tensor& mean) {
+  const at::Tensor s = Symmetric(M), along = at::mv(s, mean);
+  const double at_mean = at::dot(mean, along).item<double>();
+  return 4 * at::dot(along, at::mv(covariance, along)).item<double>() + at_mean * at_mean +
+         2 * at_mean * TraceOf(s, covariance);
+}
+
+// tr(M Sigma_y M^T Sigma_x) + tr((M Sigma_yx)^2) + tr(M Sigma_yx)^2: E(x^T M y)^2 of a jointly
+// Gaussian pair, Sigma_yx = E y x^T; of a jointly elliptical one times 1 + gamma of the pair.
+double JointSecondMoment(const at::Tensor& M, const at::Tensor& sigma_x, const at::Tensor& sigma_y,
+                         const at::Tensor& sigma_yx) {
+  const at::Tensor a = at::mm(M, sigma_yx);
+  const double trace = a.diagonal().sum().item<double>();
+  return IndependentSecondMoment(M, sigma_x, sigma_y) + TraceOf(a, a) + trace * trace;
+}
+
 // Heavy-tailed, skewed rows with mean 0: elliptical in no way.
 at::Tensor Skewed(Sampler& sampler, int64_t n, int64_t d) {
   const at::Tensor x = sampler.Exponential({n, d}).pow(3);

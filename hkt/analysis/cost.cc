@@ -2,53 +2,36 @@
 
 #include <cmath>
 
-#include "hkt/nn/cost.h"
-
 namespace hkt::analysis {
 namespace {
 
-nn::HktAttentionOptions Options(const ModelConfig& m, bool causal) {
-  return {.d_model = m.d_model,
-          .heads = m.heads,
-          .kv_heads = *m.kv_heads,
-          .levels = *m.levels,
-          .stride = m.stride,
-          .kernel_size = m.kernel_size,
-          .hybrid = *m.hybrid,
-          .psd = m.psd,
-          .causal = causal,
-          .bias = m.bias};
-}
-
 int64_t AttentionParameters(const ModelConfig& m) {
-  return nn::ParameterCount(Options(m, !m.bidirectional));
+  return nn::ParameterCount(nn::AttentionOptions(m));
 }
 
-Json Row(const char* part, int64_t standard, int64_t hkt) {
+// Counts are whole numbers, exact in double up to 2^53.
+Json Row(const char* part, double standard, double hkt) {
   return {{"part", part},
-          {"standard", standard},
-          {"this", hkt},
-          {"ratio", standard > 0 ? Json(static_cast<double>(hkt) / static_cast<double>(standard))
-                                 : Json(nullptr)}};
+          {"standard", static_cast<int64_t>(standard)},
+          {"this", static_cast<int64_t>(hkt)},
+          {"ratio", standard > 0 ? Json(hkt / standard) : Json(nullptr)}};
 }
 
-Json Table(const LayerCost& standard, const LayerCost& hkt) {
+Json Table(const nn::AttentionCost& standard, const nn::AttentionCost& hkt) {
   return {Row("projections", standard.projections, hkt.projections),
           Row("downsample", standard.downsample, hkt.downsample),
           Row("scores", standard.scores, hkt.scores),
           Row("values", standard.values, hkt.values),
-          Row("branch", standard.branch, hkt.branch),
+          Row("branch", standard.branches, hkt.branches),
           Row("layer", standard.total(), hkt.total())};
 }
 
 }  // namespace
 
-LayerCost CostOf(const ModelConfig& m, int64_t T, bool causal) {
-  const nn::AttentionCost cost = nn::AttentionMultiplyAdds(Options(m, causal), T);
-  // Whole numbers, exact in double up to 2^53.
-  return {static_cast<int64_t>(cost.projections), static_cast<int64_t>(cost.downsample),
-          static_cast<int64_t>(cost.scores), static_cast<int64_t>(cost.values),
-          static_cast<int64_t>(cost.branches)};
+nn::AttentionCost CostOf(const ModelConfig& m, int64_t T, bool causal) {
+  nn::HktAttentionOptions options = nn::AttentionOptions(m);
+  options.causal = causal;
+  return nn::AttentionMultiplyAdds(options, T);
 }
 
 ModelConfig StandardAttention(const ModelConfig& resolved) {
@@ -83,7 +66,8 @@ Json CostToJson(const ModelConfig& m, int64_t T) {
   json["score_factor_limit"] = ScoreFactorLimit(m.stride);
   json["all_pairs"] = Table(CostOf(standard, T, false), CostOf(m, T, false));
   json["causal"] = Table(CostOf(standard, T, true), CostOf(m, T, true));
-  json["parameters"] = Row("attention", AttentionParameters(standard), AttentionParameters(m));
+  json["parameters"] = Row("attention", static_cast<double>(AttentionParameters(standard)),
+                           static_cast<double>(AttentionParameters(m)));
   return json;
 }
 

@@ -22,7 +22,7 @@ ModelConfig Model(int64_t d, int64_t levels, bool hybrid = false, int64_t stride
   return config.model;
 }
 
-double Ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
+double Ratio(double a, double b) { return a / b; }
 
 TEST(Cost, ScoreFactors) {
   EXPECT_EQ(ScoreFactor(1, 2), 1);
@@ -37,16 +37,17 @@ TEST(Cost, ScoreFactors) {
 // The table of theory.md 5 at L = 3, s = 2, part by part.
 TEST(Cost, PartsOfALayer) {
   for (const auto& [T, d] : {std::pair<int64_t, int64_t>{512, 64}, {1024, 128}, {64, 64}}) {
-    const LayerCost one = CostOf(Model(d, 1), T, false), three = CostOf(Model(d, 3), T, false),
-                    gated = CostOf(Model(d, 3, true), T, false);
+    const nn::AttentionCost one = CostOf(Model(d, 1), T, false),
+                            three = CostOf(Model(d, 3), T, false),
+                            gated = CostOf(Model(d, 3, true), T, false);
     EXPECT_EQ(one.total(), 4 * T * d * d + 2 * T * T * d);
-    EXPECT_EQ(one.downsample + one.branch, 0);
+    EXPECT_EQ(one.downsample + one.branches, 0);
     EXPECT_EQ(Ratio(three.projections, one.projections), 1.375);
     EXPECT_EQ(three.downsample * 4, 3 * T * d * d + 9 * T * d);
     EXPECT_EQ(Ratio(three.scores, one.scores), 1.3125);
     EXPECT_EQ(three.values, one.values);
-    EXPECT_EQ(gated.branch * 4, 7 * T * d * d + 21 * T * d);
-    EXPECT_EQ(gated.total() - gated.branch, three.total());
+    EXPECT_EQ(gated.branches * 4, 7 * T * d * d + 21 * T * d);
+    EXPECT_EQ(gated.total() - gated.branches, three.total());
     EXPECT_EQ(Ratio(three.scores + three.values, one.scores + one.values), 1.15625);
     EXPECT_NEAR(Ratio(three.projections + three.downsample, one.projections),
                 1.5625 + 2.25 / (4 * static_cast<double>(d)), 1e-12);
@@ -82,7 +83,7 @@ TEST(Cost, ExactWhenTheStrideDividesTheLength) {
         exact += t * t;
         excess += Tl * Tl - t * t;
       }
-      const auto scores = static_cast<double>(CostOf(Model(64, 4, false, s), T, false).scores) / 64;
+      const auto scores = CostOf(Model(64, 4, false, s), T, false).scores / 64;
       EXPECT_NEAR(scores, exact + excess, 1e-6);
       EXPECT_EQ(excess < 1e-9, T % (s * s * s) == 0);
       if (T % (s * s * s) == 0) {
@@ -93,7 +94,8 @@ TEST(Cost, ExactWhenTheStrideDividesTheLength) {
 }
 
 TEST(Cost, CausalPairs) {
-  const LayerCost one = CostOf(Model(64, 1), 512, true), three = CostOf(Model(64, 3), 512, true);
+  const nn::AttentionCost one = CostOf(Model(64, 1), 512, true),
+                          three = CostOf(Model(64, 3), 512, true);
   EXPECT_EQ(one.scores, 512 * 513 / 2 * 64);
   EXPECT_NEAR(Ratio(three.scores, one.scores), 1.31335, 5e-6);
 }

@@ -50,9 +50,4 @@ OptimisationParts SplitOptimisation(const at::Tensor& held_out, const at::Tensor
   return parts;
 }
 
-double ExpectedFiniteSample(double noise, int64_t p, int64_t n) {
-  Check(n > p + 1, "n = ", n, " samples for p = ", p, " features, expected more than p + 1");
-  return noise * static_cast<double>(p) / static_cast<double>(n - p - 1);
-}
-
 }  // namespace hkt::analysis

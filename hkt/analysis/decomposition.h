@@ -48,8 +48,4 @@ OptimisationParts SplitOptimisation(const at::Tensor& held_out, const at::Tensor
                                     const at::Tensor& train, const at::Tensor& train_target,
                                     const at::Tensor& coefficients);
 
-// Mean of the finite-sample part with p Gaussian features, independent noise of this variance and n
-// independent samples: noise p / (n - p - 1), exactly. Error unless n > p + 1.
-double ExpectedFiniteSample(double noise, int64_t p, int64_t n);
-
 }  // namespace hkt::analysis

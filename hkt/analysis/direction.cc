@@ -30,7 +30,7 @@ double SquareOverEnergy(const at::Tensor& query, const at::Tensor& key, const at
 }
 
 // Pairs i != j of T >= 2 tokens.
-std::pair<at::Tensor, at::Tensor> DrawPairs(int64_t T, uint64_t seed) {
+std::pair<at::Tensor, at::Tensor> DrawDistinctPairs(int64_t T, uint64_t seed) {
   Random random({kPairStream, seed});
   at::Tensor i = at::empty({kPairs}, at::kLong), j = at::empty({kPairs}, at::kLong);
   auto *first = i.mutable_data_ptr<int64_t>(), *second = j.mutable_data_ptr<int64_t>();
@@ -69,19 +69,16 @@ class DirectionSubject : public Subject {
     const int64_t T = sequence.length;
     if (T < 2) return;
     ++sequences_;
-    const auto [i, j] = DrawPairs(T, static_cast<uint64_t>(sequence.index));
+    const auto [i, j] = DrawDistinctPairs(T, static_cast<uint64_t>(sequence.index));
     for (size_t n = 0; n < layers_.size(); ++n) {
       const Layer& layer = layers_[n];
       at::Tensor forth, back;  // of the fused score
       for (int64_t l = 0; l < layer.L; ++l) {
         const auto at_level = static_cast<size_t>(l);
-        const LevelWeights& weights = layer.levels[at_level];
-        const at::Tensor rows = Augmented(layer, levels[n].x[at_level]);
+        const Projections p = Project(layer, l, levels[n].x[at_level]);  // [H, T_l, D]
         const at::Tensor ci = i.floor_divide(layer.step(l)), cj = j.floor_divide(layer.step(l));
-        const at::Tensor q = at::matmul(rows, weights.query) * layer.scale,
-                         k = at::matmul(rows, weights.key);  // [H, T_l, D]
         const auto score = [&](const at::Tensor& from, const at::Tensor& to) {
-          return (q.index_select(1, from) * k.index_select(1, to)).sum(2);
+          return (p.query.index_select(1, from) * p.key.index_select(1, to)).sum(2) * layer.scale;
         };
         const at::Tensor s_ij = score(ci, cj), s_ji = score(cj, ci);
         levels_[n][at_level].Add(s_ij, s_ji);

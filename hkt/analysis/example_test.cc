@@ -59,8 +59,7 @@ TEST(Example, AveragesEqualTheDenseOnes) {
       for (int64_t l = 0; l < layer.L; ++l) {
         const at::Tensor& x = levels.x[static_cast<size_t>(l)];
         const int64_t Tl = x.size(0), size = BinSize(Tl), rows = (Tl + size - 1) / size;
-        const at::Tensor whole =
-            LevelScores(layer, l, x, x)[1] * (Item(layer.weights[1][l]) * 1.25);
+        const at::Tensor whole = LevelScores(layer, l, x)[1] * (Item(layer.weights[1][l]) * 1.25);
         const at::Tensor averaged = AveragedScores(layer, l, levels.x);
         ASSERT_EQ(averaged.size(1), rows);
         for (const auto& [r, c] :

@@ -38,7 +38,6 @@ struct HeadLevel {
   ReducedForm form;
   Figure gram_share, gram_energy;
   std::map<int64_t, DistanceSums> profile;
-  Figure mean_kernel;  // of each sequence over all its pairs
 };
 
 class KernelSubject : public Subject {
@@ -126,15 +125,7 @@ class KernelSubject : public Subject {
       const int64_t step = layer.step(static_cast<int64_t>(l));
       HeadLevel& part = parts_[i][static_cast<size_t>(head)][l];
       const auto profile = DistanceProfile(rows[l], query, key, layer.scale, T, step, distances);
-      for (size_t n = 0; n < distances.size(); ++n) {
-        DistanceSums& sums = part.profile[distances[n]];
-        sums.pairs += profile[n].pairs;
-        sums.same_cell += profile[n].same_cell;
-        sums.kernel += profile[n].kernel;
-        sums.defined += profile[n].defined;
-        sums.normalised += profile[n].normalised;
-      }
-      part.mean_kernel.Add(MeanKernel(rows[l], query, key, layer.scale, T, step));
+      for (size_t n = 0; n < distances.size(); ++n) part.profile[distances[n]].Add(profile[n]);
     }
   }
 
@@ -171,16 +162,15 @@ class KernelSubject : public Subject {
                               {"locality_preference", locality.preference}});
     const double size = std::abs(locality.excess / locality.preference);
     for (const auto& [distance, sums] : part.profile) {
-      json["distance"].push_back(
-          {{"layer", i},
-           {"head", h},
-           {"level", l},
-           {"distance", distance},
-           {"excess", (sums.kernel / sums.pairs - part.mean_kernel.mean()) / size},
-           {"normalised", sums.normalised / sums.defined},
-           {"defined", sums.defined / sums.pairs},
-           {"same_cell", sums.same_cell / sums.pairs},
-           {"pairs", sums.pairs}});
+      json["distance"].push_back({{"layer", i},
+                                  {"head", h},
+                                  {"level", l},
+                                  {"distance", distance},
+                                  {"excess", sums.excess() / size},
+                                  {"normalised", sums.normalised / sums.defined},
+                                  {"defined", sums.defined / sums.pairs},
+                                  {"same_cell", sums.same_cell / sums.pairs},
+                                  {"pairs", sums.pairs}});
     }
   }
 

@@ -145,14 +145,6 @@ at::Tensor ScoreForm(const Layer& layer, int64_t l, int64_t head) {
   return at::matmul(level.query[head], level.key[head].t()) * layer.scale;
 }
 
-at::Tensor LevelScores(const Layer& layer, int64_t l, const at::Tensor& x, const at::Tensor& y) {
-  CheckHasForm(layer);
-  const LevelWeights& level = layer.levels.at(static_cast<size_t>(l));
-  const at::Tensor q = at::matmul(Augmented(layer, x), level.query);
-  const at::Tensor k = at::matmul(Augmented(layer, y), level.key);
-  return at::matmul(q, k.transpose(1, 2)) * layer.scale;
-}
-
 Projections Project(const Layer& layer, int64_t l, const at::Tensor& rows) {
   const LevelWeights& level = layer.levels.at(static_cast<size_t>(l));
   const at::Tensor x = Augmented(layer, rows);

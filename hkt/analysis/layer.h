@@ -52,10 +52,6 @@ at::Tensor Augmented(const Layer& layer, const at::Tensor& x);
 // M^(l) = W_Q W_K^T / sqrt(D) of one head, [d', d']. Error for rotary layers.
 at::Tensor ScoreForm(const Layer& layer, int64_t l, int64_t head);
 
-// S^(l) between rows of level l, all heads: x [n, d], y [m, d] -> [H, n, m], without weight and
-// gain. Error for rotary layers.
-at::Tensor LevelScores(const Layer& layer, int64_t l, const at::Tensor& x, const at::Tensor& y);
-
 // q and k of a level, [H, T_l, D], from all its rows [T_l, d]; rotated by their positions where the
 // model is rotary. S^(l) = scale q k^T.
 struct Projections {

@@ -40,6 +40,15 @@ std::vector<int64_t> ProfileDistances(int64_t T) {
   return distances;
 }
 
+void DistanceSums::Add(const DistanceSums& other) {
+  pairs += other.pairs;
+  same_cell += other.same_cell;
+  kernel += other.kernel;
+  level += other.level;
+  defined += other.defined;
+  normalised += other.normalised;
+}
+
 std::vector<DistanceSums> DistanceProfile(const at::Tensor& rows, const at::Tensor& query,
                                           const at::Tensor& key, double scale, int64_t T,
                                           int64_t step, const std::vector<int64_t>& distances) {
@@ -47,6 +56,7 @@ std::vector<DistanceSums> DistanceProfile(const at::Tensor& rows, const at::Tens
   const at::Tensor q = Repeated(at::matmul(rows, query), T, step) * scale;
   const at::Tensor k = Repeated(at::matmul(rows, key), T, step);
   const at::Tensor own = (q * k).sum(1);
+  const double mean = Item((q.mean(0) * k.mean(0)).sum());
   std::vector<DistanceSums> result;
   for (const int64_t distance : distances) {
     const int64_t pairs = T - distance;
@@ -61,16 +71,11 @@ std::vector<DistanceSums> DistanceProfile(const at::Tensor& rows, const at::Tens
         {.pairs = static_cast<double>(pairs),
          .same_cell = static_cast<double>((late(cells) == early(cells)).sum().item<int64_t>()),
          .kernel = Item(kernel.sum()),
+         .level = static_cast<double>(pairs) * mean,
          .defined = static_cast<double>(defined.sum().item<int64_t>()),
          .normalised = Item(normalised.sum())});
   }
   return result;
-}
-
-double MeanKernel(const at::Tensor& rows, const at::Tensor& query, const at::Tensor& key,
-                  double scale, int64_t T, int64_t step) {
-  const at::Tensor mean = Repeated(rows, T, step).mean(0);
-  return scale * Item((at::matmul(mean, query) * at::matmul(mean, key)).sum());
 }
 
 }  // namespace hkt::analysis

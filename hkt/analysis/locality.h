@@ -24,8 +24,13 @@ Locality LocalPreference(const at::Tensor& query, const at::Tensor& key, double 
 struct DistanceSums {
   double pairs = 0, same_cell = 0;
   double kernel = 0;      // sum of k_l
+  double level = 0;       // the same sum, were k_l everywhere its mean over all T^2 pairs
   double defined = 0;     // pairs with k_l(i,i) k_l(j,j) > 0, for which
   double normalised = 0;  // khat_l = k_l(i,j) / sqrt(k_l(i,i) k_l(j,j)) exists; its sum
+
+  void Add(const DistanceSums& other);
+  // Mean of k_l at this distance less its mean over all pairs, each sequence beside its own.
+  double excess() const { return (kernel - level) / pairs; }
 };
 
 // 0, 1, 2, 3, 4, 6, 8, 12, 16, …, below T.
@@ -35,9 +40,5 @@ std::vector<int64_t> ProfileDistances(int64_t T);
 std::vector<DistanceSums> DistanceProfile(const at::Tensor& rows, const at::Tensor& query,
                                           const at::Tensor& key, double scale, int64_t T,
                                           int64_t step, const std::vector<int64_t>& distances);
-
-// Mean of k_l over all T^2 pairs.
-double MeanKernel(const at::Tensor& rows, const at::Tensor& query, const at::Tensor& key,
-                  double scale, int64_t T, int64_t step);
 
 }  // namespace hkt::analysis

@@ -106,13 +106,29 @@ TEST(Locality, ProfileEqualsTheDenseSums) {
         EXPECT_EQ(profile[n].pairs, static_cast<double>(23 - offset));
         EXPECT_EQ(profile[n].same_cell, Item(same.diagonal(offset).to(at::kDouble).sum()));
         EXPECT_NEAR(profile[n].kernel, Item(level.dense.diagonal(offset).sum()), 1e-11);
+        EXPECT_NEAR(profile[n].level, Item(level.dense.mean()) * profile[n].pairs, 1e-11);
         EXPECT_EQ(profile[n].defined, Item((product.diagonal(offset) > 0).to(at::kDouble).sum()));
         EXPECT_NEAR(profile[n].normalised, Item(khat.diagonal(offset).sum()), 1e-10);
       }
-      EXPECT_NEAR(MeanKernel(level.rows, level.query, level.key, scale, 23, level.step),
-                  Item(level.dense.mean()), 1e-12);
     }
   }
+}
+
+// Over all pairs nothing is in excess, of several sequences either: each counts beside its own
+// mean.
+TEST(Locality, ExcessesOfAllDistancesAreZero) {
+  std::vector<DistanceSums> all(4);  // of 3 and of 4 tokens every distance is in the profile
+  for (const int64_t T : {3, 4}) {
+    double scale = 0;
+    const Level level = Levels(T, false, 6, &scale)[0];
+    const auto profile =
+        DistanceProfile(level.rows, level.query, level.key, scale, T, 1, ProfileDistances(T));
+    for (size_t n = 0; n < profile.size(); ++n) all[n].Add(profile[n]);
+  }
+  double sum = 0;
+  for (size_t n = 0; n < all.size(); ++n) sum += (n ? 2 : 1) * all[n].pairs * all[n].excess();
+  EXPECT_NEAR(sum, 0, 1e-12);
+  EXPECT_GT(std::abs(all[3].excess()), 1e-3);
 }
 
 // (b) Only levels finer than the merge separate two tokens; any M.

@@ -52,7 +52,7 @@ TEST(Mixture, EqualsTheDenseFormulas) {
           const at::Tensor up = CellMatrix(kT, layer.step(l));
           const at::Tensor& x = levels.x[static_cast<size_t>(l)];
           const at::Tensor alone =
-              at::matmul(at::matmul(up, LevelScores(layer, l, x, x)[h]), up.t()) * 1.5;
+              at::matmul(at::matmul(up, LevelScores(layer, l, x)[h]), up.t()) * 1.5;
           const at::Tensor part = centred(alone) * Item(layer.weights[h][l]);
           EXPECT_NEAR(Item(sums.level_distance[h][l]), Item((attention(alone) * distance).sum()),
                       1e-10);

@@ -5,7 +5,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/stack.h>
 
@@ -31,20 +30,18 @@ PairScores::PairScores(const Layer& layer, const SequenceLevels& levels)
   Check(!layer.rotary, "rotary scores depend on the distance: there is no matrix M of a level");
   for (int64_t l = 0; l < layer.L; ++l) {
     const at::Tensor& z = levels.z.at(static_cast<size_t>(l));
-    undecimated_.push_back(Project(layer, l, z));
-    decimated_.push_back(l == 0 ? undecimated_[0]
-                                : Project(layer, l, FirstOfCell(z, layer.step(l))));
+    undecimated_.push_back(Read(layer, l, z));
+    decimated_.push_back(l == 0 ? undecimated_[0] : Read(layer, l, FirstOfCell(z, layer.step(l))));
   }
 }
 
-PairScores::Vectors PairScores::Project(const Layer& layer, int64_t level,
-                                        const at::Tensor& rows) const {
-  const LevelWeights& weights = layer.levels.at(static_cast<size_t>(level));
-  const at::Tensor x = Augmented(layer, rows);
+PairScores::Vectors PairScores::Read(const Layer& layer, int64_t level,
+                                     const at::Tensor& rows) const {
+  const Projections projected = Project(layer, level, rows);
   Vectors vectors;
-  vectors.q = at::matmul(x, weights.query) * layer.scale;
-  vectors.k = at::matmul(x, weights.key);
-  const at::Tensor count = at::arange(1, T_ + 1, x.options()).unsqueeze(1);
+  vectors.q = projected.query * layer.scale;
+  vectors.k = projected.key;
+  const at::Tensor count = at::arange(1, T_ + 1, rows.options()).unsqueeze(1);
   const auto mean = [&](const at::Tensor& v) {
     return layer.causal ? at::cumsum(v, 1) / count : v.mean(1, /*keepdim=*/true).expand_as(v);
   };

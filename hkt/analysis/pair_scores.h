@@ -47,7 +47,7 @@ class PairScores {
     at::Tensor q, k;            // [H, T, D], q with the scale
     at::Tensor q_mean, k_mean;  // over the valid keys of every row
   };
-  Vectors Project(const Layer& layer, int64_t level, const at::Tensor& rows) const;
+  Vectors Read(const Layer& layer, int64_t level, const at::Tensor& rows) const;
   static at::Tensor Columns(const std::vector<at::Tensor>& forward,
                             const std::vector<at::Tensor>& backward);
 

@@ -25,7 +25,7 @@ at::Tensor Dense(const Layer& layer, const SequenceLevels& levels, int64_t l, bo
   const at::Tensor cell = at::arange(kT, at::kLong).floor_divide(layer.step(l));
   const auto at = static_cast<size_t>(l);
   const at::Tensor rows = undecimated ? levels.z[at] : levels.x[at].index_select(0, cell);
-  return LevelScores(layer, l, rows, rows);
+  return LevelScores(layer, l, rows);
 }
 
 at::Tensor Mask(bool causal) {

@@ -91,13 +91,15 @@ nlohmann::ordered_json ToJson(const HeadTruncations& head) {
   nlohmann::ordered_json json = {
       {"target", head.target}, {"terms", head.terms}, {"decay_rate", head.decay_rate}};
   json["rows"] = nlohmann::ordered_json::array();
+  constexpr double kNothing = 1e-18;  // of the target: an error below is rounding, its parts too
   for (const Truncation& t : head.truncations) {
+    const bool lost = t.terms.total > kNothing * head.target;
     json["rows"].push_back({{"levels", t.levels},
                             {"hierarchical", t.terms.hierarchical},
                             {"quantisation", t.terms.quantisation},
                             {"optimisation", t.terms.optimisation},
                             {"total", t.terms.total},
-                            {"gap", t.terms.gap()},
+                            {"gap", lost ? nlohmann::ordered_json(t.terms.gap()) : nullptr},
                             {"tail_bound", t.tail_bound}});
   }
   return json;

@@ -1,17 +1,19 @@
 #include "hkt/analysis/softmax_error.h"
 
-#include <cmath>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/where.h>
 
 namespace hkt::analysis {
 
-double KlBoundOfRange(double range) { return range * range / 8; }
+at::Tensor KlBoundOfRange(const at::Tensor& range) { return range.square() / 8; }
 
-double KlBoundOfVariance(double variance, double range) {
+at::Tensor KlBoundOfVariance(const at::Tensor& variance, const at::Tensor& range) {
   // Below 1e-4 the quotient's own rounding is larger than B/6 + …, the rest of its series.
-  if (range < 1e-4) return variance * (0.5 + range / 6);
-  return variance * (std::expm1(range) - range) / (range * range);
+  const at::Tensor small = range < 1e-4;
+  const at::Tensor safe = at::where(small, 1.0, range).clamp_max(700);
+  return variance * at::where(small, 0.5 + range / 6, (at::expm1(safe) - safe) / (safe * safe));
 }
 
-double L1BoundOfRange(double range) { return range / 2; }
+at::Tensor L1BoundOfRange(const at::Tensor& range) { return range / 2; }
 
 }  // namespace hkt::analysis

@@ -30,12 +30,4 @@ double DecayRate(std::span<const double> terms) {
   return std::exp((n * xy - x * y) / (n * xx - x * x));
 }
 
-double GeometricBound(double C, double rho, int64_t L) {
-  return C * C * std::pow(rho, 2 * static_cast<double>(L)) / ((1 - rho) * (1 - rho));
-}
-
-double OrthogonalTail(double C, double rho, int64_t L) {
-  return C * C * std::pow(rho, 2 * static_cast<double>(L)) / (1 - rho * rho);
-}
-
 }  // namespace hkt::analysis

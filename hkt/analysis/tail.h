@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -15,11 +14,5 @@ std::vector<double> TailBounds(std::span<const double> terms);
 // rho_hat, exp of the least-squares slope of log t_l on l; NaN with fewer than two terms above 0.
 // That terms decay geometrically is a property of the target: nothing here presumes it.
 double DecayRate(std::span<const double> terms);
-
-// C^2 rho^2L / (1 - rho)^2, a bound on E_H(L) if t_l <= C rho^l for all l.
-double GeometricBound(double C, double rho, int64_t L);
-
-// C^2 rho^2L / (1 - rho^2): E_H(L) if t_l = C rho^l for all l and the St_l are orthogonal.
-double OrthogonalTail(double C, double rho, int64_t L);
 
 }  // namespace hkt::analysis

@@ -32,6 +32,16 @@ std::vector<double> Terms(const at::Tensor& columns, const std::vector<double>& 
   return terms;
 }
 
+// A bound on E_H(L) if t_l <= C rho^l for all l.
+double GeometricBound(double C, double rho, int64_t L) {
+  return C * C * std::pow(rho, 2 * static_cast<double>(L)) / ((1 - rho) * (1 - rho));
+}
+
+// E_H(L) if t_l = C rho^l for all l and the St_l are orthogonal.
+double OrthogonalTail(double C, double rho, int64_t L) {
+  return C * C * std::pow(rho, 2 * static_cast<double>(L)) / (1 - rho * rho);
+}
+
 TEST(Tail, BoundsEveryTarget) {
   Sampler sampler(1);
   for (int i = 0; i < 20; ++i) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 
 namespace hkt {
 namespace {
@@ -19,10 +20,13 @@ bool IsChoice(std::string_view choices, std::string_view value) {
 }
 
 std::string Range(const Limits& limits) {
-  std::string text = Concat(limits.above_min ? "above " : "at least ", limits.min);
-  if (std::isfinite(limits.max)) text += Concat(" and at most ", limits.max);
+  std::string text = Concat(limits.above_min ? "above " : "at least ", PlainNumber(limits.min));
+  if (std::isfinite(limits.max)) text += Concat(" and at most ", PlainNumber(limits.max));
   return text;
 }
+
+std::string Plain(int64_t value) { return std::to_string(value); }
+std::string Plain(double value) { return PlainNumber(value); }
 
 class LimitChecker {
  public:
@@ -38,7 +42,8 @@ class LimitChecker {
       const double x = static_cast<double>(value);
       const bool inside = std::isfinite(x) && x <= limits.max &&
                           (limits.above_min ? x > limits.min : x >= limits.min);
-      if (!inside) problems_.push_back(Concat(name, " is ", value, ", must be ", Range(limits)));
+      if (!inside)
+        problems_.push_back(Concat(name, " is ", Plain(value), ", must be ", Range(limits)));
     }
   }
 

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "hkt/base/text.h"
+
 namespace hkt {
 namespace {
 
@@ -29,7 +31,7 @@ void WarnOnce(const std::string& message) {
   if (state.sink) {
     state.sink(message);
   } else {
-    std::cerr << "hkt: warning: " << message << std::endl;
+    std::cerr << "hkt: warning: " << Printable(message) << std::endl;
   }
 }
 

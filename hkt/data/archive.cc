@@ -12,6 +12,7 @@
 #include "hkt/base/status.h"
 #include "hkt/base/warn.h"
 #include "hkt/data/unpack.h"
+#include "hkt/io/file.h"
 
 namespace hkt::data {
 namespace {
@@ -173,7 +174,7 @@ void ReadArchive(const std::string& archive, size_t max_bytes, const Wanted& wan
   std::error_code error;
   Check(std::filesystem::exists(archive, error), archive,
         ": no such file; --data names an archive or an unpacked folder");
-  Check(std::filesystem::is_regular_file(archive, error), archive, ": not a plain file");
+  io::CheckPlainFile(archive);
   Walk(
       archive, [&] { return UnpackFile(archive); }, max_bytes, wanted, take);
 }

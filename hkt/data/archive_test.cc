@@ -18,17 +18,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-class ArchiveTest : public testing::Test {
+class ArchiveTest : public FolderTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / "archive_test" /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    path_ = (folder_ / "a.tar").string();
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::map<std::string, std::string> ReadAll(size_t max_bytes = 1 << 20) {
     std::map<std::string, std::string> members;
     ReadArchive(
@@ -38,12 +29,7 @@ class ArchiveTest : public testing::Test {
   }
 
   std::string Problem() {
-    try {
-      ReadAll();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return ProblemOf([this] { ReadAll(); });
   }
 
   std::string ProblemWith(const Member& member) {
@@ -51,8 +37,7 @@ class ArchiveTest : public testing::Test {
     return Problem();
   }
 
-  fs::path folder_;
-  std::string path_;
+  std::string path_ = (folder_ / "a.tar").string();
 };
 
 TEST_F(ArchiveTest, PlainGzipBzip2Xz) {

@@ -3,12 +3,57 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <memory>
 
 #include "hkt/base/error.h"
 #include "hkt/base/random.h"
 
 namespace hkt::data {
+
+namespace fs = std::filesystem;
+
+FolderTest::FolderTest() {
+  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+  folder_ = fs::path(testing::TempDir()) / Concat("hkt_", test.test_suite_name()) / test.name();
+  fs::remove_all(folder_);
+  fs::create_directories(folder_);
+}
+
+FolderTest::~FolderTest() { fs::remove_all(folder_); }
+
+std::string ProblemOf(const std::function<void()>& job) {
+  try {
+    job();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void ArchiveFolderTest::Write(const std::vector<Member>& members) {
+  WriteArchive(archive_, members, Compression::kGzip);
+}
+
+void ArchiveFolderTest::Unpack(const std::vector<Member>& members) {
+  for (const Member& member : members) {
+    if (member.kind != Member::kFile) continue;
+    fs::create_directories((folder_ / member.path).parent_path());
+    std::ofstream(folder_ / member.path, std::ios::binary) << member.bytes;
+  }
+}
+
+std::string RealArchive(const std::string& name) {
+  const char* folder = std::getenv("HKT_DATA");
+  if (folder == nullptr) return "";
+  for (const char* ending : {".tar.gz", ".tar.xz"}) {
+    const fs::path path = fs::path(folder) / (name + ending);
+    if (fs::exists(path)) return path.string();
+  }
+  ADD_FAILURE() << "no " << name << ".tar.gz or .tar.xz in HKT_DATA = " << folder;
+  return "";
+}
 
 void WriteArchive(const std::string& path, const std::vector<Member>& members,
                   Compression compression) {
@@ -21,6 +66,9 @@ void WriteArchive(const std::string& path, const std::vector<Member>& members,
     Check(result == ARCHIVE_OK, path, ": ", archive_error_string(writer.get()));
   };
   if (compression == Compression::kGzip) require(archive_write_add_filter_gzip(writer.get()));
+  // The same members are the same bytes at any time.
+  if (compression == Compression::kGzip)
+    require(archive_write_set_filter_option(writer.get(), "gzip", "timestamp", nullptr));
   if (compression == Compression::kBzip2) require(archive_write_add_filter_bzip2(writer.get()));
   if (compression == Compression::kXz) require(archive_write_add_filter_xz(writer.get()));
   require(archive_write_set_format_ustar(writer.get()));

@@ -1,9 +1,25 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace hkt::data {
+
+// An empty folder of the test's own, removed behind it.
+class FolderTest : public testing::Test {
+ protected:
+  FolderTest();
+  ~FolderTest() override;
+
+  std::filesystem::path folder_;
+};
+
+// The text of the Error that a job ends with; empty where it ends well.
+std::string ProblemOf(const std::function<void()>& job);
 
 // What goes into an archive of the tests.
 struct Member {
@@ -16,6 +32,21 @@ enum class Compression { kNone, kGzip, kBzip2, kXz };
 
 void WriteArchive(const std::string& path, const std::vector<Member>& members,
                   Compression compression);
+
+// With an archive in the folder, or what it holds.
+class ArchiveFolderTest : public FolderTest {
+ protected:
+  explicit ArchiveFolderTest(const std::string& name) : archive_((folder_ / name).string()) {}
+
+  void Write(const std::vector<Member>& members);  // the archive, gzip
+  void Unpack(const std::vector<Member>& members);
+
+  std::string archive_;
+};
+
+// The archive of that name, .tar.gz or .tar.xz, in the folder that the environment variable
+// HKT_DATA names; empty where it is not set. A folder without it fails the test.
+std::string RealArchive(const std::string& name);
 
 // A small data set in the authors' layout, members in no order, `each` reviews a class and part.
 // The review train/pos/ID_9.txt holds "train pos ID".

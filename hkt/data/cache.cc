@@ -118,6 +118,18 @@ std::string Utf8(const std::string& text) {
   return nlohmann::json::parse(io::CompactJson(text)).get<std::string>();
 }
 
+// The entries and all else in the folder of the cache; none where it is off or not there yet.
+std::vector<fs::directory_entry> InFolder() {
+  const auto folder = CacheFolder();
+  std::error_code error;
+  if (!folder || !fs::exists(*folder, error)) return {};
+  Check(fs::is_directory(*folder, error), folder->string(), ": the cache is not a folder but ",
+        io::KindOf(*folder), "; HKT_CACHE names another place, HKT_CACHE=0 turns it off");
+  const fs::directory_iterator files(*folder, error);
+  if (error) throw Error(io::SystemMessage("read the folder", *folder, error.value()));
+  return {begin(files), end(files)};
+}
+
 void WarnOf(const fs::path& file, const std::string& problem) {
   WarnOnce(Concat("cache entry ", file.string(), ": ", problem, "; made anew from the source"));
 }
@@ -131,7 +143,7 @@ std::optional<fs::path> CacheFolder() {
   };
   if (const std::string folder = variable("HKT_CACHE"); !folder.empty()) {
     if (folder == "0") return std::nullopt;
-    return folder;
+    if (folder != "1") return fs::absolute(folder).lexically_normal();
   }
   const fs::path base = variable("XDG_CACHE_HOME");
   if (base.is_absolute()) return base / "hkt";  // a relative one is to be ignored, by its own rule
@@ -194,10 +206,8 @@ void Store(const CacheKey& key, const CachedSplit& entry, const std::string& pat
 
 std::vector<CacheEntry> ListCache() {
   std::vector<CacheEntry> entries;
-  const auto folder = CacheFolder();
   std::error_code error;
-  if (!folder || !fs::is_directory(*folder, error)) return entries;
-  for (const fs::directory_entry& file : fs::directory_iterator(*folder)) {
+  for (const fs::directory_entry& file : InFolder()) {
     if (!file.is_regular_file(error) || !IsOurs(file.path().filename().string())) continue;
     CacheEntry entry;
     entry.file = file.path();
@@ -223,14 +233,10 @@ std::vector<CacheEntry> ListCache() {
 
 int64_t ClearCache() {
   int64_t removed = 0;
-  const auto folder = CacheFolder();
   std::error_code error;
-  if (!folder || !fs::is_directory(*folder, error)) return removed;
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& file : fs::directory_iterator(*folder)) {
-    if (IsOurs(file.path().filename().string())) files.push_back(file.path());
-  }
-  for (const fs::path& file : files) {
+  for (const fs::directory_entry& entry : InFolder()) {
+    const fs::path& file = entry.path();
+    if (!IsOurs(file.filename().string())) continue;
     fs::remove(file, error);
     if (error) throw Error(io::SystemMessage("remove", file, error.value()));
     ++removed;

@@ -13,8 +13,8 @@
 // offsets and labels. An entry is found by a key that names every option that decides what is in
 // it, the source's hash and the version of hkt, and is believed only when its checksum agrees and
 // it holds that very key. The folder is $HKT_CACHE, else $XDG_CACHE_HOME/hkt, else ~/.cache/hkt;
-// HKT_CACHE=0 turns the cache off. Trouble with the cache is a warning, never an error: without it
-// everything is right, only slower.
+// HKT_CACHE=0 turns the cache off, and 1 is the folder of those without one of their own. Trouble
+// with the cache is a warning, never an error: without it everything is right, only slower.
 
 namespace hkt::data {
 
@@ -54,7 +54,8 @@ struct CacheEntry {
   int64_t examples = 0;
 };
 
-// In order of name. Files of other programs are passed over.
+// In order of name. Files of other programs are passed over. Error where the cache's folder cannot
+// be read, or is none.
 std::vector<CacheEntry> ListCache();
 
 // Removes the entries, and what killed processes left of them; returns the number of files. Files

@@ -23,21 +23,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class CacheTest : public testing::Test {
+class CacheTest : public FolderTest {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / "cache_test" /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    cache_ = folder_ / "cache";
     ::setenv("HKT_CACHE", cache_.c_str(), 1);
     SetWarningSink([this](const std::string& text) { warnings_.push_back(text); });
   }
   void TearDown() override {
     ::setenv("HKT_CACHE", "0", 1);
     SetWarningSink({});
-    fs::remove_all(folder_);
   }
 
   // A configuration that reads an archive of `each` reviews.
@@ -55,7 +49,7 @@ class CacheTest : public testing::Test {
     return files;
   }
 
-  fs::path folder_, cache_;
+  fs::path cache_ = folder_ / "cache";
   std::vector<std::string> warnings_;
 };
 
@@ -90,6 +84,25 @@ TEST_F(CacheTest, TheSecondTimeNothingIsRead) {
   // And it is the entry that is believed: another one under its name and key is what comes out.
   LoadTask(config, {Split::kTest});
   EXPECT_EQ(Entries().size(), 3u);
+}
+
+TEST_F(CacheTest, AFolderThatIsNone) {
+  const DataConfig config = Imdb(2);
+  io::WriteFileAtomically(cache_, "a file");
+  EXPECT_EQ(LoadTask(config, kTraining).splits.size(), 2u);
+  EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr(cache_.string()),
+                                           HasSubstr("going on without the cache"))));
+  for (const auto& job : {std::function<void()>(ListCache), std::function<void()>(ClearCache)}) {
+    EXPECT_THAT(
+        ProblemOf(job),
+        HasSubstr(cache_.string() + ": the cache is not a folder but a plain file; HKT_CACHE"));
+  }
+  ::setenv("HKT_CACHE", "some/../place", 1);
+  EXPECT_EQ(CacheFolder(), fs::current_path() / "place");
+  ::setenv("HKT_CACHE", "1", 1);  // "on"
+  ::setenv("XDG_CACHE_HOME", "/x", 1);
+  EXPECT_EQ(CacheFolder(), "/x/hkt");
+  ::unsetenv("XDG_CACHE_HOME");
 }
 
 TEST_F(CacheTest, EveryOptionAndTheSourceHaveTheirOwnEntries) {

@@ -6,6 +6,7 @@
 
 #include "hkt/base/error.h"
 #include "hkt/base/random.h"
+#include "hkt/base/text.h"
 #include "hkt/data/archive.h"
 #include "hkt/data/stratify.h"
 #include "hkt/io/file.h"
@@ -89,8 +90,8 @@ class Collector {
       Check(parts_[file].has_value(), source_, ": no ", kFiles[file], "; ", kExpected);
       if (!first) first = file;
       Check(parts_[file]->size() == parts_[*first]->size(), source_, ": ", kFiles[file], " holds ",
-            parts_[file]->size(), " images and ", kFiles[*first], " ", parts_[*first]->size(),
-            "; one of them is cut short, get it again");
+            Counted(parts_[file]->size(), "image"), " and ", kFiles[*first], " ",
+            parts_[*first]->size(), "; one of them is cut short, get it again");
     }
   }
 
@@ -106,8 +107,8 @@ class Collector {
       const size_t end = std::min(text.find('\n', begin), text.size());
       std::string_view line = text.substr(std::min(begin, text.size()), end - begin);
       if (line.ends_with('\r')) line.remove_suffix(1);
-      Check(line == name, source_, ": ", kMeta, " names the class '", line, "' where '", name,
-            "' is expected; ", kExpected);
+      Check(line == name, source_, ": ", kMeta, " names the class '", Printable(line), "' where '",
+            name, "' is expected; ", kExpected);
       begin = std::min(end + 1, text.size());
     }
   }
@@ -154,7 +155,7 @@ void ReadFromFolder(const std::string& folder, Collector& collector) {
     const fs::path file = root / name;
     if (!fs::exists(fs::symlink_status(file))) continue;  // CheckWhole() complains of those needed
     Check(!fs::is_symlink(file), file.string(), ": is a link; put the file itself there");
-    Check(fs::is_regular_file(file), file.string(), ": cannot be read as a file");
+    io::CheckPlainFile(file);
     if (!size) size = fs::file_size(file);
     Check(fs::file_size(file) == *size, file.string(), ": has ", fs::file_size(file),
           " bytes and the batches before it ", *size, "; one of them is cut short, get it again");

@@ -5,26 +5,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 
+#include "hkt/data/archive_test_util.h"
 #include "hkt/data/task.h"
 
 namespace hkt::data {
 namespace {
 
 TEST(Cifar10ArchiveTest, SizesAndLabels) {
-  const char* folder = std::getenv("HKT_DATA");
-  if (folder == nullptr) {
-    GTEST_SKIP() << "HKT_DATA is not set: it names the folder of the real cifar-10-binary.tar.xz";
-  }
   DataConfig config;
   config.task = "cifar10";
-  for (const char* name : {"cifar-10-binary.tar.gz", "cifar-10-binary.tar.xz"}) {
-    const std::filesystem::path path = std::filesystem::path(folder) / name;
-    if (std::filesystem::exists(path)) config.data = path.string();
-  }
-  ASSERT_NE(config.data, "") << "no cifar-10-binary.tar.gz or .tar.xz in HKT_DATA = " << folder;
+  config.data = RealArchive("cifar-10-binary");
+  if (config.data.empty())
+    GTEST_SKIP() << "HKT_DATA is not set: it names the folder of the real cifar-10-binary.tar.xz";
 
   const auto splits = Load(config, {Split::kTrain, Split::kValidation, Split::kTest});
   EXPECT_EQ(splits.at(Split::kTrain).size(), 45000);

@@ -43,19 +43,12 @@ bool operator==(const LoadedTask& a, const LoadedTask& b) {
   return true;
 }
 
-class DamageTest : public testing::Test {
+class DamageTest : public FolderTest {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / "damage_test" /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     SetWarningSink([this](const std::string&) { ++warnings_; });
   }
-  void TearDown() override {
-    SetWarningSink({});
-    fs::remove_all(folder_);
-  }
+  void TearDown() override { SetWarningSink({}); }
 
   // What reading gives; none where it is an Error, whose text is then in message_. Whatever else is
   // thrown fails the test.
@@ -121,7 +114,6 @@ class DamageTest : public testing::Test {
   }
 
   Random random_{{20260901}};
-  fs::path folder_;
   std::string message_;
   int warnings_ = 0;
 };

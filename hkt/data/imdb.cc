@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <optional>
 
@@ -11,6 +10,7 @@
 #include "hkt/data/archive.h"
 #include "hkt/data/bytes.h"
 #include "hkt/data/stratify.h"
+#include "hkt/io/file.h"
 
 namespace hkt::data::imdb {
 namespace {
@@ -141,7 +141,6 @@ fs::path FindRoot(const std::string& folder) {
 
 void ReadFromFolder(const std::string& folder, Collector& collector) {
   const fs::path root = FindRoot(folder);
-  std::string bytes;
   for (const std::string& part : collector.parts()) {
     for (std::string_view label : kLabels) {
       const fs::path directory = root / part / label;
@@ -149,15 +148,8 @@ void ReadFromFolder(const std::string& folder, Collector& collector) {
       for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
         const std::string path = Concat(part, "/", label, "/", entry.path().filename().string());
         if (!collector.Wants(path)) continue;
-        std::ifstream file(entry.path(), std::ios::binary);
         Check(!entry.is_symlink(), entry.path().string(), ": is a link; put the file itself there");
-        Check(entry.is_regular_file() && file.is_open(), entry.path().string(),
-              ": cannot be read as a file");
-        bytes.resize(collector.max_bytes());
-        file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-        Check(!file.bad(), entry.path().string(), ": reading failed");
-        bytes.resize(static_cast<size_t>(file.gcount()));
-        collector.Take(path, bytes);
+        collector.Take(path, io::ReadFile(entry.path(), collector.max_bytes()));
       }
     }
   }

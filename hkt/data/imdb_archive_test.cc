@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-
+#include "hkt/data/archive_test_util.h"
 #include "hkt/data/floors.h"
 #include "hkt/data/loader.h"
 #include "hkt/data/task.h"
@@ -14,17 +12,11 @@ namespace hkt::data {
 namespace {
 
 TEST(ImdbArchiveTest, SizesLabelsAndFloors) {
-  const char* folder = std::getenv("HKT_DATA");
-  if (folder == nullptr) {
-    GTEST_SKIP() << "HKT_DATA is not set: it names the folder of the real aclImdb_v1.tar.xz";
-  }
   DataConfig config;
   config.task = "imdb";
-  for (const char* name : {"aclImdb_v1.tar.gz", "aclImdb_v1.tar.xz"}) {
-    const std::filesystem::path path = std::filesystem::path(folder) / name;
-    if (std::filesystem::exists(path)) config.data = path.string();
-  }
-  ASSERT_NE(config.data, "") << "no aclImdb_v1.tar.gz or .tar.xz in HKT_DATA = " << folder;
+  config.data = RealArchive("aclImdb_v1");
+  if (config.data.empty())
+    GTEST_SKIP() << "HKT_DATA is not set: it names the folder of the real aclImdb_v1.tar.xz";
 
   const auto splits = Load(config, {Split::kTrain, Split::kValidation, Split::kTest});
   const Dataset& train = splits.at(Split::kTrain);

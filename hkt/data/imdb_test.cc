@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "hkt/base/error.h"
 #include "hkt/data/archive_test_util.h"
@@ -34,40 +33,13 @@ std::vector<std::string> Texts(const Dataset& dataset) {
   return texts;
 }
 
-class ImdbTest : public testing::Test {
+class ImdbTest : public ArchiveFolderTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / "imdb_test" /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    archive_ = (folder_ / "aclImdb_v1.tar.gz").string();
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  ImdbTest() : ArchiveFolderTest("aclImdb_v1.tar.gz") {}
 
-  void Write(const std::vector<Member>& members) {
-    WriteArchive(archive_, members, Compression::kGzip);
+  static std::string Problem(const std::string& path, const std::set<Split>& splits = kAll) {
+    return ProblemOf([&] { Read(path, 1024, 1, splits); });
   }
-
-  void Unpack(const std::vector<Member>& members) {
-    for (const Member& member : members) {
-      if (member.kind != Member::kFile) continue;
-      fs::create_directories((folder_ / member.path).parent_path());
-      std::ofstream(folder_ / member.path, std::ios::binary) << member.bytes;
-    }
-  }
-
-  static std::string ProblemOf(const std::string& path, const std::set<Split>& splits = kAll) {
-    try {
-      Read(path, 1024, 1, splits);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  }
-
-  fs::path folder_;
-  std::string archive_;
 };
 
 TEST_F(ImdbTest, ArchiveInOrderOfPathWithItsOwnValidation) {
@@ -143,7 +115,7 @@ TEST_F(ImdbTest, TestIsReadOnlyWhenAskedFor) {
   members.push_back({"aclImdb/test/pos/notes.txt", "not a review"});
   Write(members);
   EXPECT_EQ(Read(archive_, 1024, 1, kTraining).count(Split::kTest), 0u);
-  EXPECT_THAT(ProblemOf(archive_, {Split::kTest}),
+  EXPECT_THAT(Problem(archive_, {Split::kTest}),
               HasSubstr("'test/pos/notes.txt' is not called ID_RATING.txt"));
 }
 
@@ -153,7 +125,7 @@ TEST_F(ImdbTest, MisnamedReviews) {
     std::vector<Member> members = SmallImdb(2);
     members.push_back({Concat("aclImdb/train/pos/", name), "x"});
     Write(members);
-    EXPECT_THAT(ProblemOf(archive_), AllOf(HasSubstr(archive_), HasSubstr(name))) << name;
+    EXPECT_THAT(Problem(archive_), AllOf(HasSubstr(archive_), HasSubstr(name))) << name;
   }
 }
 
@@ -162,47 +134,47 @@ TEST_F(ImdbTest, OneClassEmptyOrTooSmall) {
   std::erase_if(members, [](const Member& m) { return m.path.starts_with("aclImdb/train/pos/1"); });
   std::erase_if(members, [](const Member& m) { return m.path.starts_with("aclImdb/train/pos/2"); });
   Write(members);
-  EXPECT_THAT(ProblemOf(archive_),
+  EXPECT_THAT(Problem(archive_),
               AllOf(HasSubstr(archive_), HasSubstr("one review under train/pos")));
   std::erase_if(members, [](const Member& m) { return m.path.starts_with("aclImdb/train/pos/0"); });
   Write(members);
-  EXPECT_THAT(ProblemOf(archive_),
+  EXPECT_THAT(Problem(archive_),
               AllOf(HasSubstr(archive_), HasSubstr("no review under train/pos")));
   fs::remove(archive_);
   Unpack(members);
-  EXPECT_THAT(ProblemOf(folder_.string()), HasSubstr("no review under train/pos"));
+  EXPECT_THAT(Problem(folder_.string()), HasSubstr("no review under train/pos"));
 }
 
 TEST_F(ImdbTest, ReviewThatIsThereTwice) {
   std::vector<Member> members = SmallImdb(3);
   members.push_back({"aclImdb/./test/pos/0_9.txt", "again"});
   Write(members);
-  EXPECT_THAT(ProblemOf(archive_), HasSubstr("test/pos/0_9.txt is there twice"));
+  EXPECT_THAT(Problem(archive_), HasSubstr("test/pos/0_9.txt is there twice"));
 }
 
 TEST_F(ImdbTest, AnotherArchive) {
   Write({{"cifar-10-batches-bin/test_batch.bin", "x"}});
-  EXPECT_THAT(ProblemOf(archive_), AllOf(HasSubstr(archive_), HasSubstr("expected aclImdb/")));
+  EXPECT_THAT(Problem(archive_), AllOf(HasSubstr(archive_), HasSubstr("expected aclImdb/")));
 }
 
 TEST_F(ImdbTest, WrongFolder) {
-  EXPECT_THAT(ProblemOf(folder_.string()),
+  EXPECT_THAT(Problem(folder_.string()),
               AllOf(HasSubstr(folder_.string()), HasSubstr("without train/ and test/")));
   Write(SmallImdb(2));
-  EXPECT_THAT(ProblemOf(folder_.string()), HasSubstr("use --data " + archive_));
-  EXPECT_THAT(ProblemOf((folder_ / "nowhere").string()), HasSubstr("no such file"));
+  EXPECT_THAT(Problem(folder_.string()), HasSubstr("use --data " + archive_));
+  EXPECT_THAT(Problem((folder_ / "nowhere").string()), HasSubstr("no such file"));
 }
 
 TEST_F(ImdbTest, FolderWithAFolderInPlaceOfAReview) {
   Unpack(SmallImdb(2));
   fs::create_directories(folder_ / "aclImdb/test/neg/5_1.txt");
-  EXPECT_THAT(ProblemOf(folder_.string()), HasSubstr("5_1.txt: cannot be read as a file"));
+  EXPECT_THAT(Problem(folder_.string()), HasSubstr("5_1.txt: not a plain file but a folder"));
 }
 
 TEST_F(ImdbTest, FolderWithALinkInPlaceOfAReview) {
   Unpack(SmallImdb(2));
   fs::create_symlink("/etc/hostname", folder_ / "aclImdb/train/pos/99_9.txt");
-  EXPECT_THAT(ProblemOf(folder_.string()), HasSubstr("99_9.txt: is a link"));
+  EXPECT_THAT(Problem(folder_.string()), HasSubstr("99_9.txt: is a link"));
 }
 
 }  // namespace

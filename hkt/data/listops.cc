@@ -4,6 +4,7 @@
 #include <array>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 
 namespace hkt::data::listops {
 namespace {
@@ -24,7 +25,7 @@ std::vector<uint16_t> Parse(std::string_view text) {
     const size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
     const std::string_view word = text.substr(begin, end - begin);
     const auto found = std::find(kText.begin() + kDigit, kText.end(), word);
-    Check(found != kText.end(), "token ", tokens.size() + 1, " is '", word,
+    Check(found != kText.end(), "token ", tokens.size() + 1, " is '", Printable(word),
           "', must be a digit 0 ... 9, [MIN, [MAX, [MED, [SM or ], with blanks between tokens");
     tokens.push_back(static_cast<uint16_t>(found - kText.begin()));
     begin = text.find_first_not_of(kBlanks, end);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "hkt/base/error.h"
@@ -16,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kManifest = "manifest.json";
 
 std::string FileName(Split split) { return Concat(SplitName(split), ".tsv"); }
 
@@ -46,6 +49,9 @@ class NewFolder {
     part_ = folder_;
     part_ += Concat(".part-", ::getpid());
     io::CreateFolders(part_);
+    Register(part_);
+    for (const Split split : kAllSplits) Register(part_ / FileName(split));
+    Register(part_ / kManifest);
   }
   ~NewFolder() {
     std::error_code ignored;
@@ -63,11 +69,18 @@ class NewFolder {
   }
 
  private:
+  void Register(const fs::path& path) {
+    on_signal_.push_back(std::make_unique<io::RemovedOnSignal>(path));
+  }
+
   fs::path folder_, part_;
+  std::vector<std::unique_ptr<io::RemovedOnSignal>> on_signal_;
 };
 
 Json ReadManifest(const std::string& folder) {
-  const fs::path path = fs::path(folder) / "manifest.json";
+  const fs::path path = fs::path(folder) / kManifest;
+  Check(!fs::exists(folder) || fs::is_directory(folder), folder, ": not a folder but ",
+        io::KindOf(folder), "; task listops reads a folder made by 'hkt data make'");
   Check(fs::is_directory(folder), folder,
         ": no such folder; make it with 'hkt data make --task listops --out ", folder,
         "', or leave --data away to generate in memory");
@@ -94,7 +107,7 @@ Json WriteFolder(const std::string& folder, const Preset& preset, uint64_t seed)
         {"xxh3", Checksum(lines)},
         {"label_shares", LabelShares(dataset, kClasses)}};
   }
-  io::WriteFileAtomically(part.path() / "manifest.json", io::PrettyJson(manifest));
+  io::WriteFileAtomically(part.path() / kManifest, io::PrettyJson(manifest));
   part.Finish();
   return manifest;
 }

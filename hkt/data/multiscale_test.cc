@@ -141,6 +141,12 @@ TEST(Multiscale, WrongOptionsAreNamed) {
   EXPECT_THAT(message({.pairs = 5}), HasSubstr("pairs is 5, must be 80 to"));
   EXPECT_THAT(message({.kappa = 23}),
               HasSubstr("kappa is 23, must be at least that of a Gaussian, d(d+2) = 24"));
+  // Places are drawn below stride^(levels - 1), and a cell's lags are held in memory.
+  EXPECT_EQ(message({.levels = 9, .stride = 8}), "no error");  // 2^24
+  EXPECT_THAT(message({.levels = 10, .stride = 8}),
+              HasSubstr("levels is 10 with stride 8: stride^(levels - 1) is above 2^24"));
+  EXPECT_EQ(message({.levels = 20, .stride = 2}), "no error");
+  EXPECT_THAT(message({.levels = 20, .stride = 3}), HasSubstr("lower one of them"));
   EXPECT_EQ(message({}), "no error");
 }
 

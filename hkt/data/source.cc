@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 constexpr size_t kBlockBytes = 1 << 20;
 
 void AddContent(const fs::path& path, io::Xxh3Stream& stream) {
+  io::CheckPlainFile(path);
   std::ifstream file(path, std::ios::binary);
   if (!file.is_open()) throw Error(io::SystemMessage("read", path, errno));
   std::string block(kBlockBytes, '\0');

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/data/bytes.h"
 #include "hkt/data/stratify.h"
 #include "hkt/io/file.h"
@@ -31,6 +32,12 @@ struct Parsed {
   std::vector<int64_t> first_lines;  // of every label the line where it occurs first
 };
 
+// Of a file name: DATA.CSV is data.csv from another system.
+std::string Lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
 // Classes go into JSON documents. Texts need not be UTF-8.
 bool IsUtf8(std::string_view text) {
   try {
@@ -43,6 +50,8 @@ bool IsUtf8(std::string_view text) {
 Parsed ParseFile(const std::string& path, int64_t seq_len) {
   const std::string content = io::ReadFile(path);
   Check(!content.empty(), path, ": is empty; expected ", kForm);
+  Check(!content.starts_with("\xff\xfe") && !content.starts_with("\xfe\xff"), path,
+        ": is UTF-16, as its first two bytes say; save it as UTF-8");
   Parsed parsed{path, {}, {}, {}, {}};
   std::unordered_map<std::string, int32_t> numbers;
   const Take take = [&](std::string_view label, std::string_view text, int64_t line) {
@@ -50,9 +59,9 @@ Parsed ParseFile(const std::string& path, int64_t seq_len) {
         numbers.emplace(std::string(label), static_cast<int32_t>(numbers.size()));
     if (is_new) {
       Check(IsUtf8(label), path, ":", line, ": the label is not UTF-8");
-      Check(static_cast<int64_t>(numbers.size()) <= kMaxClasses, path, ":", line, ": '", label,
-            "' is the ", kMaxClasses + 1, "th different label, at most ", kMaxClasses,
-            " are possible; the label comes first: ", kForm);
+      Check(static_cast<int64_t>(numbers.size()) <= kMaxClasses, path, ":", line, ": '",
+            Printable(label), "' is the ", kMaxClasses + 1, "th different label, at most ",
+            kMaxClasses, " are possible; the label comes first: ", kForm);
       parsed.labels.push_back(found->first);
       parsed.first_lines.push_back(line);
     }
@@ -60,7 +69,7 @@ Parsed ParseFile(const std::string& path, int64_t seq_len) {
     parsed.dataset.Add(EncodeBytes(text, seq_len, &truncated), found->second);
     parsed.cut.push_back(truncated);
   };
-  if (fs::path(path).extension() == ".csv") {
+  if (Lower(fs::path(path).extension().string()) == ".csv") {
     ParseCsv(content, path, take);
   } else {
     ParseLines(content, path, take);
@@ -78,8 +87,8 @@ void Number(Parsed& parsed, const std::vector<std::string>& classes, const std::
       std::string known;
       for (size_t c = 0; c < std::min<size_t>(classes.size(), 10); ++c)
         known += (c ? ", " : "") + classes[c];
-      Fail(parsed.name, ":", parsed.first_lines[i], ": the label '", parsed.labels[i],
-           "' is none of ", whose, " (", known, classes.size() > 10 ? ", ...)" : ")");
+      Fail(parsed.name, ":", parsed.first_lines[i], ": the label '", Printable(parsed.labels[i]),
+           "' is none of ", whose, " (", Printable(known), classes.size() > 10 ? ", ...)" : ")");
     }
     to.push_back(static_cast<int32_t>(found - classes.begin()));
   }
@@ -89,8 +98,8 @@ void Number(Parsed& parsed, const std::vector<std::string>& classes, const std::
 std::vector<std::string> FindClasses(const Parsed& train) {
   std::vector<std::string> classes = train.labels;
   std::sort(classes.begin(), classes.end());
-  Check(classes.size() >= 2, train.name, ": every example has the label '", classes.front(),
-        "'; at least two classes are needed");
+  Check(classes.size() >= 2, train.name, ": every example has the label '",
+        Printable(classes.front()), "'; at least two classes are needed");
   return classes;
 }
 
@@ -111,7 +120,8 @@ void Draw(const Parsed& train, const std::vector<std::string>& classes, uint64_t
   for (int32_t label : train.dataset.labels) ++counts[static_cast<size_t>(label)];
   for (size_t c = 0; c < classes.size(); ++c) {
     Check(counts[c] == 0 || counts[c] > static_cast<int64_t>(drawn.size()), train.name, ": class '",
-          classes[c], "' has ", counts[c], " examples, at least ", drawn.size() + 1,
+          Printable(classes[c]), "' has ", Counted(counts[c], "example"), ", at least ",
+          drawn.size() + 1,
           " are needed: validation and test need one each, unless they have files of their own");
   }
   const std::vector<uint8_t> parts =
@@ -126,15 +136,19 @@ void Draw(const Parsed& train, const std::vector<std::string>& classes, uint64_t
 
 // The file of a split in a folder, if there is one.
 std::optional<std::string> FileOf(const std::string& folder, Split split) {
-  std::optional<std::string> found;
-  for (std::string_view ending : kEndings) {
-    const fs::path path = fs::path(folder) / Concat(SplitName(split), ending);
-    if (!fs::exists(path)) continue;
-    Check(!found, folder, ": has both ", fs::path(found.value_or("")).filename().string(), " and ",
-          path.filename().string(), "; remove one");
-    found = path.string();
+  std::vector<std::string> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = Lower(entry.path().filename().string());
+    if (std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
+          return name == Concat(SplitName(split), ending);
+        }))
+      found.push_back(entry.path().string());
   }
-  return found;
+  if (found.empty()) return std::nullopt;
+  std::sort(found.begin(), found.end());
+  Check(found.size() == 1, folder, ": has both ", fs::path(found[0]).filename().string(), " and ",
+        fs::path(found.back()).filename().string(), "; remove one");
+  return found[0];
 }
 
 // Of every split the file that is its own; a single file is train.

@@ -12,11 +12,11 @@
 #include "hkt/data/dataset.h"
 #include "hkt/data/task.h"
 
-// Any labelled text. A file is lines `label<TAB>text`, or, where its name ends in .csv, CSV (RFC
-// 4180) with a header that names the columns `label` and `text`. A text is its bytes as they are,
-// id = byte + 1. The data are one file, or a folder with train.tsv (or .csv, .txt) and, if there
-// are, validation.* and test.*; what has no file of its own is drawn from train, a tenth of every
-// class. The classes are the labels of train in the order of their bytes.
+// Any labelled text. A file is lines `label<TAB>text`, or, where its name ends in .csv (or .CSV),
+// CSV (RFC 4180) with a header that names the columns `label` and `text`. A text is its bytes as
+// they are, id = byte + 1. The data are one file, or a folder with train.tsv (or .csv, .txt) and,
+// if there are, validation.* and test.*; what has no file of its own is drawn from train, a tenth
+// of every class. The classes are the labels of train in the order of their bytes.
 
 namespace hkt::data::text {
 

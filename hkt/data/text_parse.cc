@@ -4,16 +4,11 @@
 #include <string>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/data/text.h"
 
 namespace hkt::data::text {
 namespace {
-
-std::string_view WithoutMark(std::string_view content) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
-  return content;
-}
 
 // Reads one record after the other.
 class CsvReader {
@@ -100,7 +95,7 @@ void CheckLabel(std::string_view label, const std::string& name, int64_t line) {
 }  // namespace
 
 void ParseLines(std::string_view content, const std::string& name, const Take& take) {
-  content = WithoutMark(content);
+  content = WithoutByteOrderMark(content);
   int64_t number = 0;
   for (size_t begin = 0; begin < content.size();) {
     const size_t end = std::min(content.find('\n', begin), content.size());
@@ -117,13 +112,14 @@ void ParseLines(std::string_view content, const std::string& name, const Take& t
 }
 
 void ParseCsv(std::string_view content, const std::string& name, const Take& take) {
-  CsvReader reader(WithoutMark(content), name);
+  CsvReader reader(WithoutByteOrderMark(content), name);
   std::vector<std::string> header, fields;
   reader.Next(header);
   const size_t label = Column(header, "label", name), text = Column(header, "text", name);
   while (reader.Next(fields)) {
-    Check(fields.size() == header.size(), name, ":", reader.line(), ": ", fields.size(),
-          " fields, the header has ", header.size());
+    Check(fields.size() == header.size(), name, ":", reader.line(), ": ",
+          Counted(static_cast<int64_t>(fields.size()), "field"), ", the header has ",
+          header.size());
     CheckLabel(fields[label], name, reader.line());
     take(fields[label], fields[text], reader.line());
   }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hkt/base/error.h"
+#include "hkt/data/archive_test_util.h"
 #include "hkt/data/listops_folder.h"
 
 namespace hkt::data::text {
@@ -31,12 +32,7 @@ std::vector<std::string> Examples(Parse parse, std::string_view content) {
 }
 
 std::string ProblemOf(Parse parse, std::string_view content) {
-  try {
-    Examples(parse, content);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return data::ProblemOf([&] { Examples(parse, content); });
 }
 
 TEST(TextLinesTest, LabelTabText) {
@@ -82,7 +78,8 @@ TEST(TextCsvTest, Malformed) {
   EXPECT_THAT(ProblemOf(ParseCsv, "label,text,text\n"), HasSubstr("f:1: the column text is there"));
   EXPECT_THAT(ProblemOf(ParseCsv, "label,text\na,x\na,x,y\n"),
               HasSubstr("f:3: 3 fields, the header has 2"));
-  EXPECT_THAT(ProblemOf(ParseCsv, "label,text\na,x\n\n"), HasSubstr("f:3: 1 fields"));
+  EXPECT_THAT(ProblemOf(ParseCsv, "label,text\na,x\n\n"),
+              HasSubstr("f:3: 1 field, the header has 2"));
   EXPECT_THAT(ProblemOf(ParseCsv, "label,text\na,\"x\ny\n"),
               HasSubstr("f:2: the quoted field that begins here has no end"));
   EXPECT_THAT(ProblemOf(ParseCsv, "label,text\na,\"x\n\"y\n"),
@@ -91,16 +88,8 @@ TEST(TextCsvTest, Malformed) {
   EXPECT_THAT(ProblemOf(ParseCsv, "label,text\n,x\n"), HasSubstr("f:2: the label is empty"));
 }
 
-class TextTest : public testing::Test {
+class TextTest : public FolderTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / "text_test" /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string Write(const std::string& name, const std::string& content) {
     std::ofstream(folder_ / name, std::ios::binary) << content;
     return (folder_ / name).string();
@@ -116,12 +105,7 @@ class TextTest : public testing::Test {
 
   static std::string Problem(const std::string& path, const std::set<Split>& splits = kAll,
                              const std::vector<std::string>& classes = {}) {
-    try {
-      Read(path, 1024, 1, splits, classes);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return data::ProblemOf([&] { Read(path, 1024, 1, splits, classes); });
   }
 
   static std::vector<std::string> Texts(const Dataset& dataset) {
@@ -132,8 +116,6 @@ class TextTest : public testing::Test {
     }
     return texts;
   }
-
-  fs::path folder_;
 };
 
 TEST_F(TextTest, OneFileIsDealtOut) {
@@ -174,7 +156,20 @@ TEST_F(TextTest, FilesOfTheirOwnAreTakenAsTheyAre) {
   EXPECT_THAT(Texts(result.splits.at(Split::kTrain)), ElementsAre("1", "2", "3", "4"));
   EXPECT_EQ(OwnSplits(folder_.string()), "train,validation,test");
   Write("train.tsv", "a\t1\n");
-  EXPECT_THAT(Problem(folder_.string()), HasSubstr("has both train.tsv and train.csv"));
+  EXPECT_THAT(Problem(folder_.string()), HasSubstr("has both train.csv and train.tsv"));
+}
+
+TEST_F(TextTest, EndingsOfOtherSystems) {
+  Write("TRAIN.CSV", "label,text\na,\"1, 2\"\nb,2\n");
+  Write("Validation.Tsv", "b\tV\n");
+  Write("test.TXT", "a\tT\n");
+  const Result result = Read(folder_.string(), 1024, 1, kAll, {});
+  EXPECT_THAT(Texts(result.splits.at(Split::kTrain)), ElementsAre("1, 2", "2"));
+  EXPECT_THAT(Texts(result.splits.at(Split::kValidation)), ElementsAre("V"));
+  EXPECT_THAT(Texts(result.splits.at(Split::kTest)), ElementsAre("T"));
+  EXPECT_EQ(Files(folder_.string(), Split::kTrain), std::vector<fs::path>{folder_ / "TRAIN.CSV"});
+  Write("train.tsv", "a\t1\n");
+  EXPECT_THAT(Problem(folder_.string()), HasSubstr("has both TRAIN.CSV and train.tsv"));
 }
 
 TEST_F(TextTest, TestIsReadOnlyWhenAskedFor) {
@@ -217,6 +212,12 @@ TEST_F(TextTest, NothingToLearnFrom) {
               HasSubstr("every example has the label 'only'"));
   EXPECT_THAT(Problem(Write("d.tsv", Lines({"a", "b"}, 5) + "rare\tx\nrare\ty\n")),
               HasSubstr("class 'rare' has 2 examples, at least 3 are needed"));
+  EXPECT_THAT(Problem(Write("u.csv", std::string("\xff\xfel\0a\0", 6))),
+              HasSubstr("save it as UTF-8"));
+  EXPECT_THAT(Problem(Write("d.tsv", std::string("a\tx\nb\0\tx\n", 9))),
+              HasSubstr(R"(class 'a' has 1 example, at least 3)"));
+  EXPECT_THAT(Problem(Write("n.tsv", std::string("b\0\tx\n", 5))),
+              HasSubstr(R"(every example has the label 'b\x00'; at least two)"));
   EXPECT_THAT(Problem(Write("e.tsv", "a\tx\n\xff\ty\n")),
               HasSubstr("e.tsv:2: the label is not UTF-8"));
   std::string many;

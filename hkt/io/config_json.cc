@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/io/json.h"
 #include "hkt/io/run_folder.h"
 
@@ -36,7 +37,7 @@ const char* Expected() {
   if constexpr (std::is_same_v<T, bool>) return "true or false";
   if constexpr (std::is_same_v<T, int64_t>) return "an integer";
   if constexpr (std::is_same_v<T, double>) return "a number";
-  return "text in quotes";
+  return "text in quotes, without NUL characters";
 }
 
 // False: the type is wrong and nothing was set.
@@ -67,7 +68,9 @@ bool Assign(const Json& json, T& value) {
   } else if constexpr (std::is_same_v<T, double>) {
     if (!json.is_number()) return false;
   } else {
-    if (!json.is_string()) return false;
+    // The system would take a NUL for the end of a path.
+    if (!json.is_string() || json.template get_ref<const std::string&>().find('\0') != value.npos)
+      return false;
   }
   if constexpr (!IsOptional<T>::value) value = json.template get<T>();
   return true;
@@ -98,7 +101,7 @@ std::string Suggestion(const std::string& key, const std::vector<std::string>& n
 
 std::string Shorten(std::string text) {
   if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
+  return Printable(text);
 }
 
 }  // namespace

@@ -1,14 +1,19 @@
 #include "hkt/io/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 
 namespace hkt::io {
 namespace {
@@ -51,6 +56,48 @@ class Descriptor {
   int value_;
 };
 
+// Read by a signal's handler, which may come at any moment.
+std::array<std::atomic<const char*>, 32> on_signal;
+
+extern "C" void RemoveAndLeave(int signal) {
+  RemoveTemporaries();
+  ::_exit(128 + signal);
+}
+
+std::filesystem::path TemporaryOf(const std::filesystem::path& path) {
+  std::filesystem::path temporary = path;
+  temporary += Concat(kTemporary, ::getpid());
+  return temporary;
+}
+
+std::string_view KindOf(mode_t mode) {
+  if (S_ISREG(mode)) return "a plain file";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO (a named pipe)";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+std::string ReadUpTo(int descriptor, const std::string& name, size_t most, size_t expected) {
+  // One more than expected: the read that finds the end then has room.
+  std::string content(std::min(expected + 1, most), '\0');
+  size_t used = 0;
+  while (used < most) {
+    if (used == content.size()) content.resize(std::min(most, used + (1 << 16)));
+    const ssize_t got = ::read(descriptor, content.data() + used, content.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(SystemMessage("read", name, errno));
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+  }
+  content.resize(used);
+  return content;
+}
+
+[[noreturn]] void FailNotPlain(const std::filesystem::path& path, std::string_view kind) {
+  Fail(path.string(), ": not a plain file but ", kind, "; name a file");
+}
+
 std::filesystem::path FolderOf(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
@@ -62,29 +109,72 @@ std::string SystemMessage(std::string_view verb, const std::filesystem::path& pa
                 Remedy(error));
 }
 
-std::string ReadFile(const std::filesystem::path& path) {
+std::string_view KindOf(const std::filesystem::path& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 ? KindOf(status.st_mode) : "nothing";
+}
+
+void CheckPlainFile(const std::filesystem::path& path) {
+  Check(path.native().find('\0') == std::string::npos, Printable(path.native()),
+        ": a path cannot hold a NUL byte");
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) throw Error(SystemMessage("read", path, errno));
+  if (!S_ISREG(status.st_mode)) FailNotPlain(path, KindOf(status.st_mode));
+}
+
+std::string ReadFile(const std::filesystem::path& path, size_t max_bytes) {
+  CheckPlainFile(path);
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) throw Error(SystemMessage("read", path, errno));
   struct stat status;
   if (::fstat(file.get(), &status) != 0) throw Error(SystemMessage("read", path, errno));
-  if (S_ISDIR(status.st_mode)) throw Error(SystemMessage("read", path, EISDIR));
-  std::string content(S_ISREG(status.st_mode) ? static_cast<size_t>(status.st_size) : 0, '\0');
-  size_t used = 0;
-  for (;;) {  // the size is a hint only: pipes have none, and a file may grow
-    if (used == content.size()) content.resize(used + (1 << 16));
-    const ssize_t got = ::read(file.get(), content.data() + used, content.size() - used);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error(SystemMessage("read", path, errno));
-    if (got == 0) break;
-    used += static_cast<size_t>(got);
-  }
-  content.resize(used);
+  // The size is a hint only: a file may grow, and those of /proc say 0.
+  return ReadUpTo(file.get(), path.string(), max_bytes, static_cast<size_t>(status.st_size));
+}
+
+std::string ReadStream(int descriptor, const std::string& name, size_t max_bytes) {
+  std::string content = ReadUpTo(descriptor, name, max_bytes + 1, /*expected=*/0);
+  Check(content.size() <= max_bytes, name, ": more than ", max_bytes >> 20,
+        " MiB; give it as a file, or in parts");
   return content;
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
-  temporary_ = path_;
-  temporary_ += Concat(kTemporary, ::getpid());
+RemovedOnSignal::RemovedOnSignal(const std::filesystem::path& path)
+    : path_(path.string()), slot_(0) {
+  for (; slot_ < on_signal.size(); ++slot_) {
+    const char* none = nullptr;
+    if (on_signal[slot_].compare_exchange_strong(none, path_.c_str())) return;
+  }
+}
+
+RemovedOnSignal::~RemovedOnSignal() {
+  if (slot_ < on_signal.size()) on_signal[slot_] = nullptr;
+}
+
+void RemoveTemporaries() {
+  for (size_t i = on_signal.size(); i-- > 0;) {
+    const char* path = on_signal[i];
+    if (path == nullptr) continue;
+    ::unlink(path);
+    ::rmdir(path);
+  }
+}
+
+void CleanUpOnSignals() {
+  struct sigaction action = {}, before = {};
+  action.sa_handler = RemoveAndLeave;
+  sigfillset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path)
+    : path_(std::move(path)), temporary_(TemporaryOf(path_)), on_signal_(temporary_) {
+  struct stat status;
+  if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    FailNotPlain(path_, KindOf(status.st_mode));
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) FailWrite(errno);
 }
@@ -130,9 +220,11 @@ void WriteFileAtomically(const std::filesystem::path& path, std::string_view con
 }
 
 void AppendToFile(const std::filesystem::path& path, std::string_view bytes) {
+  struct stat before;
+  if (::stat(path.c_str(), &before) == 0 && !S_ISREG(before.st_mode))
+    FailNotPlain(path, KindOf(before.st_mode));
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (file.get() < 0) throw Error(SystemMessage("write", path, errno));
-  struct stat before;
   const bool known = ::fstat(file.get(), &before) == 0;
   ssize_t written = 0;
   do {

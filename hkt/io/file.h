@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,12 +12,46 @@
 
 namespace hkt::io {
 
-// The whole file, byte for byte.
-std::string ReadFile(const std::filesystem::path& path);
+// What stands there: "a plain file", "a folder", "a FIFO (a named pipe)", "a socket", "a device",
+// or "nothing". Links are followed.
+std::string_view KindOf(const std::filesystem::path& path);
+
+// Throws Error, naming the path and what it is, unless a plain file is there. Whatever reads data
+// asks before it opens: a pipe without a writer would be waited for, and a device never ends.
+void CheckPlainFile(const std::filesystem::path& path);
+
+// The first max_bytes bytes of a plain file, byte for byte.
+std::string ReadFile(const std::filesystem::path& path,
+                     size_t max_bytes = std::numeric_limits<size_t>::max());
+
+// All that comes from an open file, a pipe or a terminal, up to its end; `name` is for messages.
+// Error for more than max_bytes.
+std::string ReadStream(int descriptor, const std::string& name, size_t max_bytes);
+
+// A path that a signal removes, a file or an empty folder, while this object lives. At most 32 at a
+// time; what is beyond stays behind.
+class RemovedOnSignal {
+ public:
+  explicit RemovedOnSignal(const std::filesystem::path& path);
+  ~RemovedOnSignal();
+  RemovedOnSignal(const RemovedOnSignal&) = delete;
+  RemovedOnSignal& operator=(const RemovedOnSignal&) = delete;
+
+ private:
+  std::string path_;
+  size_t slot_;
+};
+
+// SIGINT, SIGTERM and SIGHUP, where they are not ignored, remove those paths, the latest first, and
+// end the process with status 128 + signal. For a program, at its start.
+void CleanUpOnSignals();
+// The removal alone; may be called in a signal's handler.
+void RemoveTemporaries();
 
 // Replaces `path` by what was written, or leaves it as it was. The bytes go to a temporary file in
 // the same folder; Commit() syncs it, renames it over `path` and syncs the folder. Without Commit()
-// the temporary file is removed.
+// the temporary file is removed. What is there and no plain file (a device, a pipe) is an Error: it
+// would be replaced, too.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -33,6 +68,7 @@ class AtomicFile {
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  RemovedOnSignal on_signal_;
   int descriptor_ = -1;
 };
 

@@ -1,14 +1,19 @@
 #include "hkt/io/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "hkt/base/error.h"
 #include "hkt/io/checksum.h"
@@ -104,6 +109,90 @@ TEST_F(FileTest, KillBeforeTheCommitLeavesTheOldFile) {
   EXPECT_EQ(FileCount(), 2u);
   RemoveStaleTemporaries(folder_);
   EXPECT_EQ(FileCount(), 1u);
+}
+
+// Everything that is no plain file, by path: a folder, a FIFO that nobody writes to, a socket, a
+// device.
+class NotPlainTest : public FileTest {
+ protected:
+  void SetUp() override {
+    FileTest::SetUp();
+    ::alarm(60);  // waiting for a pipe's other end is what must not happen
+    ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+    socket_ = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+    const std::string path = (folder_ / "socket").string();
+    ASSERT_LT(path.size(), sizeof(address.sun_path));
+    path.copy(address.sun_path, path.size());
+    ASSERT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    kinds_ = {{folder_, "a folder"},
+              {folder_ / "fifo", "a FIFO"},
+              {folder_ / "socket", "a socket"},
+              {"/dev/zero", "a device"}};
+  }
+  void TearDown() override {
+    ::alarm(0);
+    ::close(socket_);
+    FileTest::TearDown();
+  }
+
+  int socket_ = -1;
+  std::vector<std::pair<std::filesystem::path, const char*>> kinds_;
+};
+
+TEST_F(NotPlainTest, IsNeitherReadNorReplacedNorAppendedTo) {
+  const std::vector<std::function<void(const std::filesystem::path&)>> jobs = {
+      [](const auto& path) { CheckPlainFile(path); }, [](const auto& path) { ReadFile(path); },
+      [](const auto& path) { WriteFileAtomically(path, "x"); },
+      [](const auto& path) { AppendToFile(path, "x"); }};
+  for (const auto& [path, kind] : kinds_) {
+    EXPECT_EQ(KindOf(path).find(kind), 0u) << KindOf(path);
+    for (const auto& job : jobs) {
+      EXPECT_THAT([&] { job(path); },
+                  ThrowsMessage<Error>(AllOf(HasSubstr(path.string() + ": not a plain file but "),
+                                             HasSubstr(kind))));
+    }
+    EXPECT_EQ(KindOf(path).find(kind), 0u) << "as it was";
+  }
+  EXPECT_EQ(FileCount(), 2u);  // no temporary file
+  EXPECT_EQ(KindOf(folder_ / "none"), "nothing");
+  EXPECT_THAT([&] { ReadFile(std::string("a\0b", 3)); },
+              ThrowsMessage<Error>(HasSubstr(R"(a\x00b: a path cannot hold a NUL byte)")));
+}
+
+TEST_F(FileTest, NoMoreThanAskedFor) {
+  WriteFileAtomically(file_, std::string(100'000, 'x'));
+  EXPECT_EQ(ReadFile(file_, 70'000).size(), 70'000u);
+  EXPECT_EQ(ReadFile(file_, 0), "");
+  EXPECT_EQ(ReadFile(file_, 200'000).size(), 100'000u);
+  const int descriptor = ::open(file_.c_str(), O_RDONLY);
+  EXPECT_EQ(ReadStream(descriptor, "s", 100'000).size(), 100'000u);
+  ::lseek(descriptor, 0, SEEK_SET);
+  EXPECT_THAT([&] { ReadStream(descriptor, "s", 99'999); },
+              ThrowsMessage<Error>(HasSubstr("s: more than")));
+  ::close(descriptor);
+}
+
+TEST_F(FileTest, ASignalRemovesWhatIsHalfWritten) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      CleanUpOnSignals();
+      std::filesystem::create_directory(folder_ / "part");
+      const RemovedOnSignal part(folder_ / "part"), inside(folder_ / "part" / "done");
+      { const AtomicFile gone(folder_ / "gone"); }
+      WriteFileAtomically(folder_ / "part" / "done", "x");
+      AtomicFile file(file_);
+      file.Write("new");
+      ::kill(::getpid(), signal);
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
+    EXPECT_EQ(FileCount(), 0u);
+  }
 }
 
 TEST_F(FileTest, MessagesNameTheFileAndTheRemedy) {

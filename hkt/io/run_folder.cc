@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/base/version.h"
 #include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
@@ -38,7 +39,7 @@ std::optional<std::array<int, 3>> ParseVersion(std::string_view text) {
 
 void CheckWrittenBy(std::string_view version, const std::string& what) {
   const auto written = ParseVersion(version);
-  Check(written.has_value(), what, ": '", version,
+  Check(written.has_value(), what, ": '", Printable(version),
         "' is not a version of hkt; the file is damaged or not one of ours");
   Check(*written <= ParseVersion(Version()).value(), what, " was written by hkt ", version,
         ", which is newer than this hkt ", Version(), "; update hkt to read it");

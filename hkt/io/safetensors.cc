@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/io/checksum.h"
 #include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
@@ -210,13 +211,13 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, std::string 
     if (name == kMetadataKey) {
       Check(entry.is_object(), file, ": ", kMetadataKey, " must be an object");
       for (const auto& [key, value] : entry.items()) {
-        Check(value.is_string(), file, ": ", kMetadataKey, " '", key, "' must be text");
+        Check(value.is_string(), file, ": ", kMetadataKey, " '", Printable(key), "' must be text");
         metadata_[key] = value.get<std::string>();
       }
       continue;
     }
-    tensors_[name] =
-        ParseEntry(Concat(file, ", tensor ", name), entry, data, &extents.emplace_back());
+    tensors_[name] = ParseEntry(Concat(file, ", tensor ", Printable(name)), entry, data,
+                                &extents.emplace_back());
   }
   CheckCovered(file, std::move(extents), data.size());
   // Ours always have one: its key itself is damaged.

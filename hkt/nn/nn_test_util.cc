@@ -81,10 +81,7 @@ at::Tensor Normal(at::IntArrayRef shape, uint64_t seed) {
   Random random({seed, 77});
   at::Tensor x = at::empty(shape, at::kDouble);
   double* data = x.mutable_data_ptr<double>();
-  for (int64_t i = 0; i < x.numel(); ++i) {  // Box and Muller
-    const double radius = std::sqrt(-2 * std::log(1 - random.Uniform()));
-    data[i] = radius * std::cos(2 * M_PI * random.Uniform());
-  }
+  for (int64_t i = 0; i < x.numel(); ++i) data[i] = random.Normal();
   return x;
 }
 

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kProgress = "progress";
 constexpr const char* kFingerprint = "data_fingerprint";
 constexpr const char* kConfig = "config";
-constexpr const char* kValidation = "validation";
+constexpr const char *kValidation = "validation", *kOverfitBatch = "overfit_batch";
 constexpr const char* kClasses = "classes";
 constexpr const char* kModelPrefix = "model.";
 constexpr const char* kOptimizerPrefix = "optimizer.";
@@ -226,7 +226,7 @@ void SaveModel(const io::RunFolder& folder, const Model& model, const Config& co
       {io::kVersionKey, std::string(Version())},
       {"format", "pt"},  // what other readers of safetensors look for: PyTorch's layout of weights
       {kConfig, io::CompactJson(io::ToJson(config))},
-      {kValidation, io::CompactJson(FieldToJson(point))}};
+      {FiguresName(config), io::CompactJson(FieldToJson(point))}};
   if (!classes.empty()) metadata[kClasses] = io::CompactJson(classes);
   io::WriteSafetensors(folder.model(), pack.views(), metadata);
 }
@@ -248,17 +248,23 @@ TrainedModel LoadTrained(const io::RunFolder& folder, const std::string& data) {
   TrainedModel trained{config, task, Model(config, task), file.checksum(), std::nullopt};
   CopyInto(file, "", trained.model.parameters());
   trained.model.SetTraining(false);
-  trained.validation = StoredValidation(file);
+  trained.figures = StoredFigures(file);
   return trained;
 }
 
-std::optional<ValidationPoint> StoredValidation(const io::SafetensorsFile& file) {
-  const auto found = file.metadata().find(kValidation);
-  if (found == file.metadata().end()) return std::nullopt;
-  std::optional<ValidationPoint> point;
-  FieldFromJson(io::ParseJson<Json>(found->second, file.path().string() + ", " + kValidation),
-                point);
-  return point;
+const char* FiguresName(const Config& config) {
+  return config.train.overfit_batch ? kOverfitBatch : kValidation;
+}
+
+std::optional<ValidationPoint> StoredFigures(const io::SafetensorsFile& file) {
+  for (const char* name : {kValidation, kOverfitBatch}) {
+    const auto found = file.metadata().find(name);
+    if (found == file.metadata().end()) continue;
+    std::optional<ValidationPoint> point;
+    FieldFromJson(io::ParseJson<Json>(found->second, file.path().string() + ", " + name), point);
+    return point;
+  }
+  return std::nullopt;
 }
 
 }  // namespace hkt::train

@@ -19,8 +19,8 @@
 namespace hkt::train {
 
 nlohmann::ordered_json ToJson(const Progress& progress);
-// Throws Error naming `what` when a field is missing or of another type; those that runs of older
-// versions lack keep their defaults.
+// Throws Error naming `what` when a field is missing or of another type; of those that runs of
+// older versions lack, counts keep their defaults and what nobody counted is NaN.
 Progress ProgressFromJson(const nlohmann::ordered_json& json, const std::string& what);
 
 // XXH3 of tokens, offsets and labels of both splits: a run goes on with the data that it began
@@ -51,8 +51,13 @@ Progress LoadState(const io::RunFolder& folder, const std::filesystem::path& pat
 void SaveModel(const io::RunFolder& folder, const Model& model, const Config& config,
                const ValidationPoint& point, const std::vector<std::string>& classes = {});
 
-// The figures of the weights in model.safetensors; those of other programs have none.
-std::optional<ValidationPoint> StoredValidation(const io::SafetensorsFile& file);
+// What the figures that training took are of: "validation", or "overfit_batch" with
+// --overfit-batch, where they say nothing about other data.
+const char* FiguresName(const Config& config);
+
+// The figures of the weights in model.safetensors, under either name; those of other programs have
+// none.
+std::optional<ValidationPoint> StoredFigures(const io::SafetensorsFile& file);
 
 at::Tensor RandomState();
 
@@ -62,7 +67,8 @@ struct TrainedModel {
   data::TaskInfo task;
   Model model;           // in evaluation mode
   std::string checksum;  // of model.safetensors; empty for weights of other programs
-  std::optional<ValidationPoint> validation;  // of these weights, as training found it
+  // Of these weights, as training found them, on what FiguresName says.
+  std::optional<ValidationPoint> figures;
 };
 
 // config.json and model.safetensors of a run. `data`, when not empty, replaces the path of the

@@ -1,11 +1,12 @@
 #include "hkt/train/fusion.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
+#include <vector>
 
 namespace hkt::train {
 namespace {
@@ -15,39 +16,16 @@ using Json = nlohmann::ordered_json;
 bool IsLevels(std::string_view name) { return name.ends_with("level_logits"); }
 bool IsGates(std::string_view name) { return name.ends_with("gate_logits"); }
 
-// [H, L] in double.
-std::vector<std::vector<double>> Rows(const at::Tensor& logits) {
-  const at::Tensor plain = logits.detach().to(at::kDouble).contiguous();
-  std::vector<std::vector<double>> rows;
-  const double* at = plain.const_data_ptr<double>();
-  for (int64_t h = 0; h < plain.size(0); ++h, at += plain.size(1))
-    rows.emplace_back(at, at + plain.size(1));
-  return rows;
-}
-
-void Softmax(std::vector<double>& row) {
-  const double largest = *std::max_element(row.begin(), row.end());
-  double sum = 0;
-  for (double& x : row) sum += x = std::exp(x - largest);
-  for (double& x : row) x /= sum;
-}
-
-void Sigmoid(std::vector<double>& row) {
-  for (double& x : row) x = 1 / (1 + std::exp(-x));
-}
-
-// Mean, least and largest over the heads, of every level.
-Json OverHeads(const std::vector<std::vector<double>>& rows) {
-  std::vector<double> mean = rows.at(0), min = mean, max = mean;
-  for (size_t h = 1; h < rows.size(); ++h) {
-    for (size_t l = 0; l < mean.size(); ++l) {
-      mean[l] += rows[h][l];
-      min[l] = std::min(min[l], rows[h][l]);
-      max[l] = std::max(max[l], rows[h][l]);
-    }
-  }
-  for (double& x : mean) x /= static_cast<double>(rows.size());
-  return {{"mean", mean}, {"min", min}, {"max", max}};
+// Mean, least and largest over the heads of [H, L], of every level.
+Json OverHeads(const at::Tensor& shares) {
+  const auto numbers = [](const at::Tensor& x) {
+    const at::Tensor plain = x.contiguous();
+    return std::vector<double>(plain.const_data_ptr<double>(),
+                               plain.const_data_ptr<double>() + plain.numel());
+  };
+  return {{"mean", numbers(shares.mean(0))},
+          {"min", numbers(shares.amin(0))},
+          {"max", numbers(shares.amax(0))}};
 }
 
 }  // namespace
@@ -58,9 +36,12 @@ Json DescribeFusion(const NamedTensors& parameters) {
     const bool levels = IsLevels(name);
     if ((!levels && !IsGates(name)) || logits.dim() != 2 || logits.numel() == 0) continue;
     if (levels && logits.size(1) == 1) continue;
-    auto rows = Rows(logits);
-    for (auto& row : rows) levels ? Softmax(row) : Sigmoid(row);
-    (levels ? lambda : gate).push_back(OverHeads(rows));
+    const at::Tensor exact = logits.detach().to(at::kCPU, at::kDouble);
+    if (levels) {
+      lambda.push_back(OverHeads(at::softmax(exact, 1)));
+    } else {
+      gate.push_back(OverHeads(at::sigmoid(exact)));
+    }
   }
   Json json = Json::object();
   if (!lambda.empty()) json["lambda"] = lambda;

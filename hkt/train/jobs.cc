@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/base/version.h"
 #include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
@@ -126,7 +127,7 @@ TrainSummary TrainRun(const RunRequest& request,
 std::string NextCommand(const TrainSummary& summary) {
   const std::string run = summary.start.folder.root().string();
   const bool ended = summary.end == TrainEnd::kFinished || summary.end == TrainEnd::kPatience;
-  return (ended ? "hkt eval " : "hkt train --resume --out ") + run;
+  return (ended ? "hkt eval " : "hkt train --resume --out ") + ShellWord(run);
 }
 
 Json ToJson(const TrainSummary& summary) {
@@ -180,7 +181,7 @@ Json EvaluateRun(const EvaluateRequest& request) {
   json["task"] = trained.task.name;
   json["split"] = request.split;
   json["weights"] = {{"checksum", trained.checksum},
-                     {"validation", PointToJson(trained.validation)}};
+                     {FiguresName(trained.config), PointToJson(trained.figures)}};
   json["loss"] = evaluation->loss;
   json["truncated"] = dataset.truncated;
   json.update(ClassificationReport(trained.task, dataset, evaluation->predicted));

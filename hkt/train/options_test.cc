@@ -14,6 +14,7 @@
 #include "hkt/train/average.h"
 #include "hkt/train/evaluate.h"
 #include "hkt/train/fusion.h"
+#include "hkt/train/jobs.h"
 #include "hkt/train/test_run_test_util.h"
 
 namespace hkt::train {
@@ -81,9 +82,9 @@ TEST(EmaTest, TrainsTheWeightsAndKeepsTheirAverage) {
 
   averaged.folder.WriteConfig(averaged.config);
   const TrainedModel kept = LoadTrained(averaged.folder);
-  EXPECT_EQ(Evaluate(kept.model, averaged.validation, 4)->loss, kept.validation->loss);
-  EXPECT_EQ(kept.validation->step, trainer->progress().best->step);
-  if (kept.validation->step == trainer->progress().step) {
+  EXPECT_EQ(Evaluate(kept.model, averaged.validation, 4)->loss, kept.figures->loss);
+  EXPECT_EQ(kept.figures->step, trainer->progress().best->step);
+  if (kept.figures->step == trainer->progress().step) {
     EXPECT_EQ(bytes(io::SafetensorsFile(averaged.folder.model()), "head.weight"),
               bytes(state, "ema.head.weight"));
   }
@@ -188,6 +189,64 @@ TEST(KeepStatesTest, ADamagedStateNamesTheOlderOnes) {
   TestRun straight;
   straight.Open()->Run();
   ExpectSameTensors(straight.folder.state(), run.folder.state());
+}
+
+TEST(KeepStatesTest, WithoutTheNewestTheOlderOnesAreNamed) {
+  TestRun run;
+  run.config.train.keep_states = 2;
+  run.RunUntil(*run.Open(), 37);
+  std::filesystem::remove(run.folder.state());
+  EXPECT_THAT([&] { run.Open(true); },
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("state.safetensors is not there"), HasSubstr("--from-step 30"))));
+  EXPECT_EQ(run.Open(true, 30)->progress().step, 30);
+}
+
+TEST(KeepStatesTest, ARenamedStateIsRefusedAndNothingIsReplaced) {
+  TestRun run;
+  run.config.train.keep_states = 2;
+  run.RunUntil(*run.Open(), 37);
+  const std::string state = io::ReadFile(run.folder.state());
+  std::filesystem::rename(run.folder.state_after(30), run.folder.state_after(20));
+  EXPECT_THAT([&] { run.Open(true, 20); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("state-20.safetensors"),
+                                         HasSubstr("holds the state after step 30, not 20"))));
+  EXPECT_EQ(io::ReadFile(run.folder.state()), state);
+}
+
+TEST(KeepStatesTest, GoingBackBeforeTheBestWeightsWarns) {
+  TestRun run;
+  run.config.train.keep_states = 10;
+  run.Open()->Run();
+  const int64_t best = StoredFigures(io::SafetensorsFile(run.folder.model()))->step;
+  ASSERT_GT(best, 10);
+  run.recorder.warnings.clear();
+  run.Open(true, 10);
+  EXPECT_THAT(run.recorder.warnings,
+              ElementsAre(AllOf(HasSubstr("model.safetensors still holds the weights of step " +
+                                          std::to_string(best)),
+                                HasSubstr("goes back before"))));
+  run.recorder.warnings.clear();
+  run.Open(true);  // nobody goes back now
+  EXPECT_TRUE(run.recorder.warnings.empty());
+}
+
+TEST(OverfitBatchTest, ItsFiguresAreNotOfValidation) {
+  TestRun run;
+  run.config.train.overfit_batch = true;
+  run.config.train.steps = 10;
+  run.folder.WriteConfig(run.config);
+  run.Open()->Run();
+  const io::SafetensorsFile file(run.folder.model());
+  EXPECT_TRUE(file.metadata().contains("overfit_batch"));
+  EXPECT_FALSE(file.metadata().contains("validation"));
+  EXPECT_EQ(StoredFigures(file)->step, 10);
+  EvaluateRequest request;
+  request.run = run.folder.root().string();
+  request.split = "validation";
+  const auto weights = EvaluateRun(request)["weights"];
+  EXPECT_EQ(weights["overfit_batch"]["step"], 10);
+  EXPECT_FALSE(weights.contains("validation"));
 }
 
 TEST(StateTest, StatesOfOlderVersionsGoOn) {

@@ -45,7 +45,29 @@ TEST(LineReaderTest, EveryKindOfLineEnd) {
   EXPECT_EQ(lines(text), expected);
   EXPECT_THAT([&] { LineReader(folder.path() / "none"); },
               ThrowsMessage<Error>(AllOf(HasSubstr("none"), HasSubstr("check the path"))));
-  EXPECT_THAT([&] { Lines(folder.path()); }, ThrowsMessage<Error>(HasSubstr("name a file")));
+}
+
+TEST(LineReaderTest, AStreamButNoFolderOrDevice) {
+  const TemporaryFolder folder;
+  for (const std::string& path : {folder.path().string(), std::string("/dev/zero")}) {
+    EXPECT_THAT(
+        [&] { Lines(path); },
+        ThrowsMessage<Error>(AllOf(HasSubstr(path), HasSubstr("neither a plain file nor a pipe"),
+                                   HasSubstr("name a file"))));
+  }
+  EXPECT_THAT(Lines("/dev/null"), ElementsAre());
+}
+
+TEST(LineReaderTest, AByteOrderMarkBeforeTheFirstLineIsNoText) {
+  const TemporaryFolder folder;
+  const auto lines = [&](std::string_view text) {
+    io::WriteFileAtomically(folder.path() / "text", text);
+    return Lines(folder.path() / "text");
+  };
+  EXPECT_THAT(lines("\xef\xbb\xbf[MAX 1 2 ]\r\nb\n\xef\xbb\xbf"),
+              ElementsAre("[MAX 1 2 ]", "b", "\xef\xbb\xbf"));
+  EXPECT_THAT(lines("\xef\xbb\xbf"), ElementsAre(""));
+  EXPECT_THAT(lines("\xef\xbb"), ElementsAre("\xef\xbb"));
 }
 
 TEST(LineReaderTest, ALineWithoutEndIsAnErrorAndNotAllMemory) {
@@ -86,6 +108,9 @@ TEST(FormatTest, CsvQuotesWhatNeedsIt) {
   EXPECT_EQ(CsvField("a,b"), "\"a,b\"");
   EXPECT_EQ(CsvField("say \"so\""), "\"say \"\"so\"\"\"");
   EXPECT_EQ(CsvField("two\nlines"), "\"two\nlines\"");
+  EXPECT_EQ(CsvField("a\tb"), "\"a\tb\"");
+  EXPECT_EQ(CsvField(" a"), "\" a\"");
+  EXPECT_EQ(CsvField("höher"), "höher");
   EXPECT_EQ(FormatHead(PredictionFormat::kCsv, {"a", "b,c"}),
             "line,label,probability,truncated,p_a,\"p_b,c\"\n");
   EXPECT_EQ(FormatHead(PredictionFormat::kText, {"a"}), "");
@@ -100,6 +125,13 @@ TEST(FormatTest, CsvQuotesWhatNeedsIt) {
   EXPECT_EQ(FormatPrediction(PredictionFormat::kJsonLines, p, 2),
             "{\"line\":7,\"label\":\"b,c\",\"probability\":0.75,\"probabilities\":[0.25,0.75],"
             "\"truncated\":true}\n");
+  // Every format is one line whatever the label holds.
+  Prediction odd = p;
+  odd.name = std::string("a\tb\n\0c", 6);
+  EXPECT_EQ(FormatPrediction(PredictionFormat::kText, odd, 2), "a\\x09b\\x0a\\x00c\t0.7500\n");
+  EXPECT_EQ(ToJson(odd)["label"].get<std::string>(), odd.name);
+  EXPECT_THAT(FormatPrediction(PredictionFormat::kJsonLines, odd, 2),
+              HasSubstr(R"("a\tb\n\u0000c")"));
   const Prediction blank = {.number = 8, .blank = true, .name = "", .probabilities = {}};
   EXPECT_EQ(FormatPrediction(PredictionFormat::kCsv, blank, 2), "8,,,,,\n");
   EXPECT_EQ(FormatPrediction(PredictionFormat::kText, blank, 2), "\n");

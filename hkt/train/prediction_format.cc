@@ -1,8 +1,10 @@
 #include "hkt/train/prediction_format.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/io/json.h"
 
 namespace hkt::train {
@@ -31,7 +33,10 @@ std::string CsvLine(const Prediction& p, size_t classes) {
 }  // namespace
 
 std::string CsvField(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= ' ' && c != ',' && c != '"' && c != 127;
+  });
+  if (plain && !text.starts_with(' ') && !text.ends_with(' ')) return std::string(text);
   std::string field = "\"";
   for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
   return field + "\"";
@@ -54,7 +59,7 @@ std::string FormatHead(PredictionFormat format, const std::vector<std::string>& 
 std::string FormatPrediction(PredictionFormat format, const Prediction& p, size_t classes) {
   if (format == PredictionFormat::kCsv) return CsvLine(p, classes);
   if (format == PredictionFormat::kText)
-    return p.blank ? "\n" : p.name + Number("\t%.4f\n", p.probability);
+    return p.blank ? "\n" : Printable(p.name) + Number("\t%.4f\n", p.probability);
   Json line = {{"line", p.number}};
   line.update(ToJson(p));
   return io::CompactJson(line) + "\n";

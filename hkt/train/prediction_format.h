@@ -10,12 +10,12 @@
 namespace hkt::train {
 
 // A field of a CSV file (RFC 4180): in quotes, and quotes doubled, where it holds a comma, a quote
-// or a line end.
+// or a control character, or blanks at an end.
 std::string CsvField(std::string_view text);
 
 // Predictions as text, a line each, with its line end. A blank sample has a line, too, so that the
 // n-th line of output answers the n-th of input:
-//   text   label<TAB>probability                           blank: nothing
+//   text   label<TAB>probability, control characters of the label as \x09   blank: nothing
 //   csv    line,label,probability,truncated,<p of every class>   blank: the number alone
 //   jsonl  {"line", "label", "probability", "probabilities", "truncated"}   blank: null but the
 //   line

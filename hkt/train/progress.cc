@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <iostream>
 
+#include "hkt/base/text.h"
+
 namespace hkt::train {
 namespace {
 
@@ -111,7 +113,7 @@ void ProgressPrinter::OnEvaluation(const EvaluationReport& report) {
 }
 
 void ProgressPrinter::OnWarning(const std::string& message) {
-  PrintLine("hkt: warning: " + message);
+  PrintLine("hkt: warning: " + Printable(message));
 }
 
 void ProgressPrinter::PrintLine(const std::string& line) {

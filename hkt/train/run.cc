@@ -7,6 +7,7 @@
 #include "hkt/base/error.h"
 #include "hkt/io/config_json.h"
 #include "hkt/io/file.h"
+#include "hkt/io/json.h"
 
 namespace hkt::train {
 namespace {
@@ -63,7 +64,11 @@ Config PlanRun(const RunRequest& asked) {
   // The run can then be resumed and evaluated from any folder.
   std::string& data = request.config.data.data;
   if (!data.empty()) data = std::filesystem::absolute(data).lexically_normal().string();
+  CheckUsage(nlohmann::json::parse(io::CompactJson(data)) == data, "--data is '", data,
+             "', which is not UTF-8, so config.json could not hold it; rename it, or give a link");
   CheckUsage(request.resume || !request.from_step, "--from-step needs --resume");
+  CheckUsage(request.from_step.value_or(0) >= 0, "--from-step is ", request.from_step.value_or(0),
+             ", must be the step of a kept state, from 0 on");
   if (request.resume) return PlanResume(request);
   Config config = request.config;
   Resolve(config);

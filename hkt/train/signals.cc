@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "hkt/io/file.h"
+
 namespace hkt::train {
 namespace {
 
@@ -16,7 +18,10 @@ std::array<struct sigaction, kSignals.size()> previous;
 void Note(int signal) {
   // Who closed the pipe that progress went into asks once, however much is still written to it.
   if (received != 0 && signal == SIGPIPE) return;
-  if (received != 0) ::_exit(128 + signal);
+  if (received != 0) {
+    io::RemoveTemporaries();
+    ::_exit(128 + signal);
+  }
   received = signal;
 }
 

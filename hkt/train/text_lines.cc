@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/data/task.h"
 #include "hkt/io/file.h"
 
@@ -16,15 +18,38 @@ namespace {
 
 constexpr size_t kChunk = 1 << 16;
 
+bool IsTerminalOrNull(const struct stat& status, const std::string& file) {
+  struct stat null;
+  if (::stat("/dev/null", &null) == 0 && status.st_rdev == null.st_rdev) return true;
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (descriptor < 0) return false;
+  const bool terminal = ::isatty(descriptor) == 1;
+  ::close(descriptor);
+  return terminal;
+}
+
+// What is read line by line may be a pipe, too: the shell's <(...), /dev/stdin. Not a device, which
+// never ends.
+void CheckStream(const std::string& file) {
+  struct stat status;
+  if (::stat(file.c_str(), &status) != 0) throw Error(io::SystemMessage("read", file, errno));
+  if (S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode)) return;
+  Check(S_ISCHR(status.st_mode) && IsTerminalOrNull(status, file), file,
+        ": neither a plain file nor a pipe but ", io::KindOf(file),
+        "; name a file, or - for standard input");
+}
+
 }  // namespace
 
-LineReader::LineReader(const std::string& file)
-    : name_(file == "-" ? "standard input" : file),
-      descriptor_(file == "-" ? STDIN_FILENO : ::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
+Stream::Stream(const std::string& file)
+    : name_(file == "-" ? "standard input" : file), descriptor_(STDIN_FILENO) {
+  if (file == "-") return;
+  CheckStream(file);
+  descriptor_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) throw Error(io::SystemMessage("read", name_, errno));
 }
 
-LineReader::~LineReader() {
+Stream::~Stream() {
   if (descriptor_ != STDIN_FILENO) ::close(descriptor_);
 }
 
@@ -37,11 +62,11 @@ bool LineReader::Fill() {
   buffer_.resize(used + kChunk);
   ssize_t got = 0;
   do {
-    got = ::read(descriptor_, buffer_.data() + used, kChunk);
+    got = ::read(stream_.descriptor(), buffer_.data() + used, kChunk);
   } while (got < 0 && errno == EINTR);
   const int error = errno;
   buffer_.resize(used + static_cast<size_t>(std::max<ssize_t>(got, 0)));
-  if (got < 0) throw Error(io::SystemMessage("read", name_, error));
+  if (got < 0) throw Error(io::SystemMessage("read", stream_.name(), error));
   end_ = got == 0;
   return !end_;
 }
@@ -55,8 +80,8 @@ bool LineReader::Next(std::string* line) {
       break;
     }
     searched_ = buffer_.size();
-    Check(searched_ - begin_ <= kMaxLine, name_, ":", number_ + 1, ": a line of more than ",
-          kMaxLine >> 20, " MiB; give one text a line");
+    Check(searched_ - begin_ <= kMaxLine, stream_.name(), ":", number_ + 1,
+          ": a line of more than ", kMaxLine >> 20, " MiB; give one text a line");
     if (Fill()) continue;
     if (begin_ == buffer_.size()) return false;
     line->assign(buffer_, begin_);
@@ -64,13 +89,14 @@ bool LineReader::Next(std::string* line) {
     break;
   }
   if (!line->empty() && line->back() == '\r') line->pop_back();
+  if (number_ == 0) line->erase(0, line->size() - WithoutByteOrderMark(*line).size());
   ++number_;
   return true;
 }
 
 bool LineReader::Ready() {
   while (buffer_.find('\n', searched_) == std::string::npos && !end_) {
-    pollfd question = {descriptor_, POLLIN, 0};
+    pollfd question = {stream_.descriptor(), POLLIN, 0};
     if (::poll(&question, 1, /*timeout=*/0) <= 0) return false;  // -1: interrupted
     searched_ = buffer_.size();
     if (searched_ - begin_ > kMaxLine) return true;  // Next() will say so
@@ -79,7 +105,7 @@ bool LineReader::Ready() {
   return true;
 }
 
-std::string LineReader::Place() const { return Concat(name_, ":", number_); }
+std::string LineReader::Place() const { return Concat(stream_.name(), ":", number_); }
 
 bool TextLines::Next(Sample* sample) {
   std::string line;

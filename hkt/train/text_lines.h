@@ -8,16 +8,31 @@
 
 namespace hkt::train {
 
-// The lines of a file or of standard input ("-"), without their line ends (LF or CR LF), read as
-// they come. Throws Error where it cannot be read, and for a line of more than kMaxLine bytes.
+// What predictions are made of: a plain file, a pipe or a terminal under a name of its own, or
+// standard input ("-"). Throws Error for a folder or a device.
+class Stream {
+ public:
+  explicit Stream(const std::string& file);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  int descriptor_;
+};
+
+// The lines of a stream, without their line ends (LF or CR LF) and without the byte order mark
+// before the first, read as they come. Throws Error where it cannot be read, and for a line of more
+// than kMaxLine bytes.
 class LineReader {
  public:
   static constexpr size_t kMaxLine = size_t{1} << 26;
 
-  explicit LineReader(const std::string& file);
-  ~LineReader();
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
+  explicit LineReader(const std::string& file) : stream_(file) {}
 
   // False at the end; a last line needs no line end.
   bool Next(std::string* line);
@@ -30,8 +45,7 @@ class LineReader {
  private:
   bool Fill();  // false at the end of the file
 
-  std::string name_;
-  int descriptor_;
+  Stream stream_;
   std::string buffer_;
   size_t begin_ = 0;     // of what is not handed out yet
   size_t searched_ = 0;  // no line end before this

@@ -126,20 +126,22 @@ void Trainer::Resume(std::optional<int64_t> from_step) {
          " is not there, but older states are; continue with --from-step ", kept.back(),
          ", or begin anew with another --out");
   }
-  if (progress_.best) {
+  if (progress_.best || (from_step && std::filesystem::exists(folder_.model()))) {
     try {
       const io::SafetensorsFile file(folder_.model());  // whole, by its checksum
-      const auto stored = StoredValidation(file);
+      const auto stored = StoredFigures(file);
       if (from_step && stored && stored->step > progress_.step) {
         Warn(Concat(folder_.model().string(), " still holds the weights of step ", stored->step,
                     ", which this run goes back before, until a better evaluation replaces them"));
       }
     } catch (const Error& error) {
       Warn(Concat(error.what(), "; the best weights from here on will be kept"));
-      progress_.best.reset();
-      progress_.evaluations_since_best = 0;
-      progress_.evaluated_step =
-          -1;  // where the state's step is one of evaluations, it is repeated
+      if (progress_.best) {
+        progress_.best.reset();
+        progress_.evaluations_since_best = 0;
+        // Where the state's step is one of evaluations, it is repeated.
+        progress_.evaluated_step = -1;
+      }
     }
   }
   io::DropLinesAfter(folder_.metrics(), progress_.step);

@@ -319,8 +319,8 @@ TEST(TrainerTest, BestIsByAccuracyThenByLoss) {
     run.folder.WriteConfig(run.config);
     return LoadTrained(run.folder);
   }();
-  ASSERT_TRUE(trained.validation.has_value());
-  EXPECT_EQ(trained.validation->step, best->step);
+  ASSERT_TRUE(trained.figures.has_value());
+  EXPECT_EQ(trained.figures->step, best->step);
   EXPECT_EQ(Evaluate(trained.model, run.validation, 4)->loss, best->loss);
 }
 

@@ -40,6 +40,8 @@ def read(path: pathlib.Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     A checksum of ours must agree; a file without one is accepted.
     """
+    if not path.is_file():  # a pipe would be waited for, a device never ends
+        raise ValueError(f"{path}: not a plain file; name a safetensors file")
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
     if len(content) < 8 or length > len(content) - 8:

@@ -133,6 +133,8 @@ def _check_version(written: Any, path: pathlib.Path) -> None:
 def _read_config(path: pathlib.Path) -> dict[str, Any]:
     if not path.exists():
         raise FileNotFoundError(f"no run in {path.parent}: there is no {path}; name the folder that 'hkt train' printed")
+    if not path.is_file():
+        raise ValueError(f"{path}: not a plain file; it holds a run's options")
     try:
         config = json.loads(path.read_text())
     except (ValueError, RecursionError) as error:

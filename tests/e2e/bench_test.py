@@ -103,6 +103,7 @@ class BenchTest(unittest.TestCase):
     def test_wrong_use_is_one_line(self):
         wrong = {("attention", "--seq-len", "0"): "--seq-len is 0", ("attention", "--head-dim", "5000"): "--head-dim is 5000",
                  ("attention", "--peer", "/nowhere.so"): "--peer /nowhere.so cannot be loaded",
+                 ("attention", "--peer", "/dev/null"): "--peer /dev/null cannot be loaded: not a plain file",
                  ("attention", "--threads", "100000"): "threads is 100000", ("attention", "--levels", "0"): "--levels is 0",
                  ("attention", "--stride", "1"): "--stride is 1", ("attention", "--calls", "0"): "--calls is 0",
                  ("attention", "--min-seconds", "-1"): "--min-seconds is -1", ("attention", "--threads", "1", "0"): "--threads is 0",

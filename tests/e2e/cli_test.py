@@ -42,6 +42,60 @@ class CliTest(unittest.TestCase):
         self.assert_refused(hkt("foo"), 2, "unknown command 'foo'")
         self.assert_refused(hkt(), 2, "subcommand")
 
+    def test_values_that_are_none(self):
+        """Of every kind of option, in every way it is added: the flag, what was given, what it must be."""
+        cases = {
+            ("train", "--psd=maybe"): "--psd is 'maybe', must be true or false",
+            ("train", "--no-psd=7"): "--no-psd is '7', must be true or false",
+            ("train", "--resume=yes", "--out", "x"): "--resume is 'yes', must be true or false",
+            ("info", "--json="): "--json is '', must be true or false",
+            ("train", "--lr=abc"): "--lr is 'abc', must be a number",
+            ("train", "--lr=1e999"): "--lr is '1e999', which is beyond",
+            ("train", "--steps=1e3"): "--steps is '1e3', must be a whole number",
+            ("train", "--steps=99999999999999999999"): "--steps is '99999999999999999999', which is beyond",
+            ("train", "--seed=-1"): "seed is -1, must be at least 0",
+            ("train", "--batch=1048577"): "batch is 1048577, must be at least 1 and at most 65536",
+            ("train", "--d-ff=9999999"): "d_ff is 9999999, must be at least 1 and at most 1048576",
+            ("train", "--resume", "--from-step", "-1", "--out", "x"): "--from-step is -1, must be",
+            ("train", "--from-step", "x"): "--from-step is 'x', must be a whole number",
+            ("eval", "x", "--batch", "0x10"): "--batch is '0x10', must be a whole number",
+            ("data", "multiscale", "--seed=-1"): "--seed is '-1', must be a whole number from 0 on",
+            ("data", "multiscale", "--rho", "half"): "--rho is 'half', must be a number",
+            ("bench", "attention", "--seq-len", "x"): "--seq-len is 'x', must be a whole number",
+            ("train", "--lr", "1", "--lr", "2"): "--lr is given twice",
+            ("train", "--psd", "--no-psd"): "--no-psd and --psd exclude each other",
+            ("predict", "x", "-o", "a", "--output", "b"): "--output and -o exclude each other",
+            ("train", "--quiet", "--quiet"): "--quiet is given twice",
+            ("train", "--out", ""): "--out is empty",
+            ("train", "--out="): "--out= has no value",
+            ("eval", ""): "RUN is empty",
+            ("train", "--out", "-"): "--out is '-', and this cannot go to standard output; name a folder",
+            ("data", "multiscale", "--out", "-"): "name a file",
+        }
+        empty = self.root / "empty"
+        empty.mkdir()
+        for arguments, message in cases.items():
+            with self.subTest(arguments=arguments):
+                self.assert_refused(hkt(*arguments, cwd=empty), 2, message)
+        self.assertEqual(os.listdir(empty), [])
+        # As a value of another option nothing of this is looked at; and these are right.
+        self.assert_refused(hkt("predict", self.run_folder, "--text", "--psd=maybe"), 1, "--text: ")
+        self.assertEqual(hkt("eval", self.run_folder, "--batch", "010", "--json=true").returncode, 0)
+        self.assertNotEqual(hkt("info", "--json=false").stdout[0], "{")
+        dry = json.loads(hkt("train", "--preset", "tiny", "--d-model", "8", "--layers", "1", "--batch", "2", "--dry-run", "--json",
+                             "--psd=true", "--tensorboard=false").stdout)
+        self.assertEqual((dry["config"]["psd"], dry["config"]["tensorboard"]), (True, False))
+
+    def test_a_path_in_a_configuration_with_a_nul(self):
+        path = self.root.parent / (self.root.name + ".json")
+        path.write_text(json.dumps({"data": "/etc\0x"}))
+        self.assert_refused(hkt("train", "--config", str(path)), 2, "data is", "without NUL")
+        path.unlink()
+
+    def test_a_configuration_that_is_no_plain_file(self):
+        for path in (str(self.root), "/dev/zero"):
+            self.assert_refused(hkt("train", "--config", path), 1, path + ": not a plain file but a ")
+
     def test_more_threads_than_a_machine_can_run(self):
         for command in (["eval", self.run_folder], ["predict", self.run_folder, "--text", "5"]):
             for threads in ("100000", "4294967297", "-1"):
@@ -63,10 +117,25 @@ class CliTest(unittest.TestCase):
         self.assertLess(len(done.stderr), 3000)
 
     def test_a_closed_output_is_an_error(self):
-        for arguments in (["info"], ["--help"]):
+        for arguments in (["info"], ["--help"], ["eval", self.run_folder, "--split", "validation"]):
+            done = subprocess.run(["/bin/bash", "-c", 'exec "$0" "$@" >&-', PROGRAM, *arguments], stderr=subprocess.PIPE, text=True,
+                                  timeout=60)
+            self.assert_refused(done, 1, "could not write to standard output")
             with open("/dev/full", "w", encoding="utf-8") as full:
                 done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
             self.assert_refused(done, 1, "could not write to standard output")
+
+    def test_closed_streams_are_not_the_files_that_are_opened(self):
+        """What is printed would go into whatever file got the number of a closed stream."""
+        out = self.root / "closed"
+        command = 'exec "$0" "$@" <&- >&- 2>&-'
+        done = subprocess.run(["/bin/bash", "-c", command, PROGRAM, "train", *TINY[:-1], "--steps", "3", "--log-every", "1",
+                               "--save-every", "1", "--out", str(out)], timeout=60)
+        self.assertEqual(done.returncode, 1)  # nobody could be told how it went
+        self.assertEqual(hkt("train", "--resume", "--quiet", "--out", str(out)).returncode, 0)
+        self.assertEqual(len((out / "metrics.jsonl").read_text().splitlines()), 5)
+        self.assert_refused(subprocess.run(["/bin/bash", "-c", 'exec "$0" "$@" <&-', PROGRAM, "predict", self.run_folder, "-"],
+                                           stderr=subprocess.PIPE, text=True, timeout=60), 1, "cannot read standard input")
 
     def test_a_failed_job_prints_no_document(self):
         self.assertEqual(hkt("eval", str(self.root / "nothing"), "--json").stdout, "")
@@ -82,6 +151,7 @@ class CliTest(unittest.TestCase):
     def test_an_evaluation_is_shown_where_it_cannot_be_written(self):
         copy = self.root / "unwritable"
         shutil.copytree(self.run_folder, copy)
+        (copy / "eval.json").unlink(missing_ok=True)
         (copy / "eval.json").mkdir()  # refuses to be replaced, for root as well
         done = hkt("eval", str(copy), "--split", "validation")
         self.assert_refused(done, 1, "eval.json")

@@ -147,6 +147,13 @@ class HostileTest(unittest.TestCase):
 
             self.check_full_disk(run, filled, {}, "make room on that disk and run again")
 
+    def test_a_limit_on_the_size_of_files(self):
+        """Its signal, SIGXFSZ, is at its default here, which would end the program at the first byte too many."""
+        run = self.root / "files-limited"
+        shutil.copytree(self.half, run)
+        limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))}
+        self.check_full_disk(run, contextlib.nullcontext, limit, "raise the limit on file sizes")
+
     def test_a_run_folder_that_may_not_be_written(self):
         run = self.root / "locked"
         shutil.copytree(self.half, run)

@@ -24,6 +24,17 @@ def header_of(path):
 
 
 class MultiscaleTest(unittest.TestCase):
+    def test_one_level_has_no_slope_and_no_error_to_decompose(self):
+        done = multiscale("--levels", "1", "--pairs", "100")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("target of 1 level,", done.stdout)
+        self.assertNotIn("nan", done.stdout)
+        self.assertIn("mean slope of log sqrt(E_H) on L: -, closed form -", done.stdout)
+        self.assertRegex(done.stdout, r"  1( +0\.00000){5} +-\n")
+        document = json.loads(multiscale("--levels", "1", "--pairs", "100", "--json").stdout)
+        self.assertIsNone(document["two_tokens"]["gaussian"]["log_slope"])
+        self.assertIsNone(document["pyramid"]["rows"][0]["gap"])
+
     def test_measured_beside_closed_forms(self):
         done = multiscale(*SMALL, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)

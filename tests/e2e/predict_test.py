@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 PROGRAM = os.environ["HKT_PROGRAM"]
@@ -98,6 +99,19 @@ class PredictTest(unittest.TestCase):
         for i, row in zip(some, again):  # rounding may differ with the batch
             self.assertAlmostEqual(float(rows[i].split("\t")[1]), float(row.split("\t")[1]), delta=2e-4)
 
+    def test_memory_does_not_grow_with_the_file(self):
+        peaks = []
+        for lines in (4_000, 40_000):  # two windows, and twenty
+            path = self.root / "large"
+            path.write_text(("[MAX " + "3 " * 90 + "]\n") * lines)
+            process = subprocess.Popen([PROGRAM, "predict", self.run_folder, str(path), "--threads", "1", "-o", "/dev/null"])
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            peaks.append(usage.ru_maxrss / 1024)
+        print(f"peak MiB: {peaks}")
+        self.assertLess(peaks[1], peaks[0] + 6)  # the larger file has 6.7 MiB more
+
     def test_an_output_file_is_whole_or_what_it_was(self):
         out = self.root / "out.csv"
         self.assertEqual(self.good(self.file, "--format", "csv", "-o", str(out)), "")
@@ -121,6 +135,45 @@ class PredictTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         path.write_bytes(b"\x00\xff\xfe\n")
         self.assert_refused(self.predict(str(path)), 1, f"{path}:1: ")
+
+    def test_streams_by_name_and_what_is_none(self):
+        expected = self.good(self.file)
+        for path in ("/dev/stdin", "-"):
+            self.assertEqual(self.good(path, input=TEXTS), expected)
+        fifo = str(self.root / "fifo")
+        os.mkfifo(fifo)
+        process = subprocess.Popen([PROGRAM, "predict", self.run_folder, fifo, "--threads", "1"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL)
+        pathlib.Path(fifo).write_text(TEXTS)
+        self.assertEqual(process.communicate(timeout=60)[0].decode(), expected)
+        for path in (str(self.root), "/dev/zero"):
+            self.assert_refused(self.predict(path), 1, path + ": neither a plain file nor a pipe but a ")
+        marked = self.root / "marked"
+        marked.write_bytes(b"\xef\xbb\xbf" + TEXTS.encode())
+        self.assertEqual(self.good(str(marked)), expected)
+
+    def test_a_signal_leaves_nothing_half_written(self):
+        folder = self.root / "signalled"
+        folder.mkdir()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process = subprocess.Popen([PROGRAM, "predict", self.run_folder, "-", "-o", str(folder / "out")],
+                                       stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+            deadline = time.monotonic() + 60
+            while not os.listdir(folder) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            self.assertTrue(os.listdir(folder)[0].startswith("out.tmp-"))
+            process.send_signal(number)
+            self.assertEqual(process.wait(60), 128 + number)
+            self.assertEqual(os.listdir(folder), [])
+            process.stdin.close()
+            process.stderr.close()
+
+    def test_where_output_goes(self):
+        expected = self.good(self.file)
+        self.assertEqual(self.good(self.file, "-o", "-"), expected)
+        self.assert_refused(self.predict(self.file, "-o", ""), 2, "--output is empty")
+        self.assert_refused(self.predict(self.file, "--output="), 2, "--output= has no value")
+        self.assert_refused(self.predict(self.file, "-o", str(self.root)), 1, "name a file")
 
     def test_wrong_usage(self):
         for arguments, message in {("--text", " "): "--text is blank",

@@ -109,6 +109,28 @@ class RunTest(unittest.TestCase):
         status, out, err = program("eval", folder, "--json")
         self.assertEqual(status, 0, err)
 
+    def test_the_names_of_a_texts_classes_stay(self):
+        labels = ["ham", "spam, too", "höher", "x y"]
+        data = self.root / "mail.csv"
+        data.write_text("label,text\n" + "".join(f'"{label}",{label[0]} {i}\n' for i in range(12) for label in labels))
+        folder, again = self.root / "text", self.root / "text-again"
+        status, _, err = program("train", "--task", "text", "--data", data, "--seq-len", "16", *SMALL[5:], "--out", folder)
+        self.assertEqual(status, 0, err)
+        model = hkt.load(folder)
+        self.assertEqual(json.loads(model.run_classes), sorted(labels, key=str.encode))
+        hkt.save(model, again)
+        lines = ["h 1", "s 2", "x 3"]
+        for which in (folder, again):
+            status, out, err = program("predict", which, "-", "--json", stdin="\n".join(lines))
+            self.assertEqual(status, 0, err)
+            self.assertEqual(json.loads(out)["classes"], sorted(labels, key=str.encode))
+        self.assertEqual(predicted(again, lines), predicted(folder, lines))
+        # A model of one's own has none: the program calls its classes by number.
+        own = hkt.Classifier(257, 3, 16, d_model=8, layers=1).eval()
+        hkt.save(own, self.root / "numbers", config={"task": "text", "data": str(data)})
+        status, out, err = program("predict", self.root / "numbers", "--text", "x", "--json")
+        self.assertEqual((status, json.loads(out)["classes"]), (0, ["0", "1", "2"]), err)
+
     def test_a_module_of_ones_own_becomes_a_run(self):
         torch.manual_seed(3)
         options = {"d_model": 12, "num_heads": 3, "layers": 1, "levels": 2, "causal": False, "bias": True, "score_gain": 2**0.5}
@@ -212,6 +234,14 @@ class RunTest(unittest.TestCase):
         (empty / "config.json").write_text("{")
         with self.assertRaisesRegex(ValueError, "is no JSON document"):
             hkt.load(empty)
+
+    def test_a_pipe_in_place_of_a_file_is_not_waited_for(self):
+        for name in ("model.safetensors", "config.json"):
+            copy = self.folder()
+            (copy / name).unlink()
+            os.mkfifo(copy / name)
+            with self.assertRaisesRegex(ValueError, f"{re.escape(str(copy / name))}: not a plain file"):
+                hkt.load(copy)
 
     def test_ablations_are_refused_by_name(self):
         for name, flags in [("fusion", "--fusion uniform"), ("fusion", "--fusion frozen"), ("downsample", "--downsample pick"),
