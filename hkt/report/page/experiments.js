@@ -253,7 +253,7 @@ function ladderParts(experiments) {
 function ablationParts(experiments) {
   const parts = [];
   for (const reference of experiments.ablations.filter((one) => one.is_reference)) {
-    const set = experiments.ablations.filter((one) => one.reference === reference.name);
+    const set = [reference, ...experiments.ablations.filter((one) => one.reference === reference.name && !one.is_reference)];
     const done = set.filter((one) => one.test);
     const columns = [textColumn('row', (r) => r.row), textColumn('options that differ', (r) => r.is_reference ? 'the reference' : optionsText(r.changes)),
       column('seeds', (r) => seedsText(r)), column('test accuracy, %', (r) => r.test ? 100 * r.test.mean : null, (v, r) => meanAndDeviation(r.test)),
@@ -410,14 +410,14 @@ function removedOverRuns(structure) {
 }
 
 function experimentSections(experiments) {
-  const tasks = taskOrder(experiments);
+  const curves = taskOrder(experiments).flatMap((task) => [curveChart(task, 'step'), curveChart(task, 'minutes')]).filter((part) => part !== null);
   return [
     ['Results', [stateOf(experiments), mainTable(experiments), sizesTable(experiments), accuracyChart(experiments)]],
     ['Comparisons', [
       el('p', {class: 'note'}, 'Differences of test accuracy on the same seeds, with the 95 % t-interval of the seeds: above 0, below 0, or open, which includes every comparison of one seed. McNemar’s test is over the test examples of one seed’s two models; it says nothing about other seeds.'),
       intervals('comparisons', verdictText(experiments), 'A line right of 0: HKT is better. The diamond is the published gap.', experiments, (task) => task.comparisons),
       intervals('effects', 'What the hierarchy does, what the convolution does, and whether they add up', 'Effects in the two-by-two table of levels (one, three) and convolution (without, with).', experiments, (task) => task.effects)]],
-    ['Training', [el('div', {class: 'columns'}, tasks.flatMap((task) => [curveChart(task, 'step'), curveChart(task, 'minutes')]))]],
+    ['Training', [curves.length ? el('div', {class: 'columns'}, curves) : null]],
     ['ListOps ladder', ladderParts(experiments)],
     ['Ablations', [...ablationParts(experiments), removedOverRuns(experiments.structure)]],
     ['Recipe', [trialsTable(experiments)]],
