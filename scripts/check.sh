@@ -23,6 +23,7 @@ small="--task listops --preset tiny --batch 8 --eval-every 0 --save-every 10"
 "$program" train $small --model mha --steps 5 --accumulate 2 --out "$run/mha" --quiet
 "$program" eval "$run/hkt" --split validation --json >/dev/null
 "$program" predict "$run/hkt" --text "[MAX 2 9 [MIN 4 7 ] 0 ]"
+"$program" report "$run/hkt" "$run/mha" --json -o "$run/report.html" >/dev/null
 "$program" data floors --task listops --preset tiny --json >/dev/null
 echo "check: event files as TensorBoard reads them" >&2
 sh scripts/check_tensorboard.sh "$PWD/$program"

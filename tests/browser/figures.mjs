@@ -18,6 +18,9 @@ try {
     await download.saveAs(path.join(folder, `${id}.svg`));
     console.log(path.join(folder, `${id}.svg`));
   }
+} catch (error) {
+  console.error(`figures: ${error.message.split('\n')[0]}`);
+  process.exitCode = 1;
 } finally {
   await browser.close();
 }

@@ -27,7 +27,7 @@ async function open(name, options = {}) {
   page.on('request', (request) => { if (!/^(file|data|blob):/.test(request.url())) complaints.push(`asks for ${request.url()}`); });
   page.on('dialog', (dialog) => { complaints.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
   await page.goto(`file://${path.join(folder, name)}.html`);
-  await page.waitForFunction(() => document.documentElement.dataset.drawn, null, {timeout: 30000});
+  await page.waitForFunction(() => document.documentElement.dataset.drawn, null, {timeout: 15000});
   return {page, complaints, context};
 }
 

@@ -37,11 +37,29 @@ def missing():
 
 
 class PageTest(unittest.TestCase):
-    def test_in_chromium(self):
+    def setUp(self):
         reason = missing()
         if reason:
             print(f"The browser tests of the report did NOT run: {reason}", file=sys.stderr)
             self.skipTest(reason)
+
+    def test_figures_of_the_readme(self):
+        with tempfile.TemporaryDirectory(prefix="hkt-figures-") as folder:
+            root = pathlib.Path(folder)
+            fixtures.experiments(root / "experiments")
+
+            def draw():
+                return subprocess.run(["sh", HERE.parents[1] / "scripts/figures.sh", root / "figures"], text=True, capture_output=True,
+                                      env={**os.environ, "HKT_EXPERIMENTS": str(root / "experiments")}, timeout=120)
+            done = draw()
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for name in ("accuracy", "comparisons"):
+                self.assertTrue((root / "figures" / f"{name}.svg").read_text().startswith("<svg"))
+            shutil.rmtree(root / "experiments/results")
+            done = draw()
+            self.assertEqual((done.returncode, done.stderr), (1, "figures: the report has no plot 'accuracy' yet\n"))
+
+    def test_in_chromium(self):
         with tempfile.TemporaryDirectory(prefix="hkt-page-") as folder:
             root = pathlib.Path(folder)
             fixtures.experiments(root / "experiments", missing=("imdb-hkt-s2", "imdb-hkt-s3", "cifar10-mha"))
@@ -55,7 +73,7 @@ class PageTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 (root / f"{name}.json").write_text(done.stdout)
                 json.loads(done.stdout)
-            done = subprocess.run(["node", "--test", "--test-concurrency=1", str(HERE / "page.test.mjs")], cwd=HERE, text=True, stdout=subprocess.PIPE,
+            done = subprocess.run(["node", "--test", str(HERE / "page.test.mjs")], cwd=HERE, text=True, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, env={**os.environ, "CHROMIUM": chromium(), "PAGES": str(root)}, timeout=300)
             print(done.stdout, file=sys.stderr)
             self.assertEqual(done.returncode, 0)

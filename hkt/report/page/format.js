@@ -36,7 +36,8 @@ function listText(items) {
 }
 
 function optionsText(options) {
-  const parts = Object.entries(options ?? {}).map(([name, value]) => `${name.replaceAll('_', ' ')} ${JSON.stringify(value)}`);
+  const show = (value) => isNumber(value) ? String(Number(value.toPrecision(5))) : value === null ? 'default' : String(value);
+  const parts = Object.entries(options ?? {}).map(([name, value]) => `${name.replaceAll('_', ' ')} ${show(value)}`);
   return parts.length ? parts.join(', ') : 'none';
 }
 
