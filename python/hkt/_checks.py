@@ -7,8 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+# Floating types that the operators compute in.
+TYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+TYPES_TEXT = "torch.float32, torch.float64, torch.bfloat16 or torch.float16"
 
-def integer(name: str, value: Any, least: int) -> int:
+
+def integer(name: str, value: Any, least: int, most: int | None = None) -> int:
     if isinstance(value, bool):
         raise TypeError(f"{name} is {value}; it must be an integer")
     try:
@@ -17,6 +21,8 @@ def integer(name: str, value: Any, least: int) -> int:
         raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be an integer") from None
     if number < least:
         raise ValueError(f"{name} is {number}; it must be at least {least}")
+    if most is not None and number > most:
+        raise ValueError(f"{name} is {number}; it must be at most {most}")
     return number
 
 
@@ -29,7 +35,30 @@ def flag(name: str, value: Any) -> bool:
 def number(name: str, value: Any) -> float:
     if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be a number")
-    return float(value)
+    try:
+        return float(value)
+    except (OverflowError, TypeError, ValueError, RuntimeError):  # an int of 400 digits, a complex number, a vector
+        kind = "an integer" if isinstance(value, int) else f"a {type(value).__name__}"
+        raise ValueError(f"{name} is {kind} that no float holds; it must be a finite number") from None
+
+
+def dtype(name: str, value: Any) -> torch.dtype | None:
+    """Of parameters; None: PyTorch's default."""
+    if value is not None and value not in TYPES:
+        kind = value if isinstance(value, torch.dtype) else f"{value!r} of type {type(value).__name__}"
+        raise TypeError(f"{name} is {kind}; it must be {TYPES_TEXT}")
+    result: torch.dtype | None = value
+    return result
+
+
+def device(name: str, value: Any) -> None:
+    if value is None:
+        return
+    try:
+        torch.device(value)
+    except (TypeError, RuntimeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} is {value!r}; it must be a device of PyTorch, as 'cpu' or 'cuda:0'") from error
 
 
 def gain(name: str, value: Any) -> float:

@@ -33,12 +33,13 @@ _DTYPES = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _METADATA = "__metadata__"
 _CHECKSUM = "hkt_checksum"
+VERSION = "hkt_version"
 
 
 def read(path: pathlib.Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata. ValueError, naming the file, for everything that is not a whole, well-formed file.
 
-    A checksum of ours must agree; a file without one is accepted.
+    A checksum of ours must agree; a file of another program, without hkt_version, may have none.
     """
     if not path.is_file():  # a pipe would be waited for, a device never ends
         raise ValueError(f"{path}: not a plain file; name a safetensors file")
@@ -62,7 +63,12 @@ def read(path: pathlib.Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         at = end
     if at != len(data):
         raise ValueError(f"{path}: {len(data) - at} bytes at the end belong to no tensor; the file is damaged")
-    if metadata.get(_CHECKSUM, "") not in ("", _checksum(tensors, metadata)):
+    checksum = metadata.get(_CHECKSUM, "")
+    if not checksum and VERSION in metadata:  # ours always have one: its key itself is damaged
+        raise ValueError(
+            f"{path}: was written by hkt and has no checksum, so the file is damaged; use a copy of it, or train again"
+        )
+    if checksum not in ("", _checksum(tensors, metadata)):
         raise ValueError(f"{path}: the checksum does not agree, so the file is damaged; use a copy of it, or train again")
     return tensors, metadata
 

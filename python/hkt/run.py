@@ -11,30 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hkt import _checks, _library, _safetensors
+from hkt import _checks, _library, _options, _safetensors
 from hkt.attention import HKTAttention
 from hkt.classifier import Classifier
 
-# The options of hkt/base/config.h in their order. Those of the model are arguments of the modules, three under PyTorch's
-# words: heads = num_heads, kv_heads = num_kv_heads, bidirectional = not causal.
-DATA_OPTIONS = ("task", "data", "preset", "seq_len", "data_seed", "rgb")
-MODEL_OPTIONS = tuple(
-    "model levels stride kernel_size hybrid psd bidirectional rotary bias score_gain fusion gate_start downsample undecimated "
-    "d_model heads kv_heads layers d_ff dropout".split()
-)
 # Options of the program that only its ablations need, and their defaults: the modules have them at these alone. (gate_start
 # is where training begins, and nothing of a trained model.) Runs of versions before them have none.
 ABLATIONS = {"fusion": "learned", "downsample": "conv", "undecimated": False}
 _LATER_OPTIONS = {*ABLATIONS, "gate_start"}
-TRAIN_OPTIONS = tuple(
-    "batch accumulate steps lr fusion_lr_scale weight_decay warmup schedule clip seed augment eval_every save_every log_every "
-    "max_time patience keep_states ema overfit_batch tensorboard threads".split()
-)
 # Arguments of HKTAttention that are its attributes, too.
 LAYER_OPTIONS = (
     "d_model num_heads levels stride num_kv_heads kernel_size hybrid psd rotary score_gain causal bias dropout".split()
 )
-_VERSION = "hkt_version"
+_VERSION = _safetensors.VERSION
 _CLASSES = "classes"
 # How torch.compile and DistributedDataParallel name the module that they wrap.
 _COMPILED, _PARALLEL = "_orig_mod", "module"
@@ -54,8 +43,13 @@ def load(run_folder: str | os.PathLike[str], *, device: Any = None, dtype: torch
     Raises:
         FileNotFoundError: the folder holds no run, or no weights yet.
         ValueError: a damaged file (the checksum in model.safetensors is compared, where it has one), one of a newer version
-            of hkt, an option that this package does not know or have (fusion, downsample and undecimated), or weights that do not fit the options.
+            of hkt, an option that this package does not know or have (fusion, downsample and undecimated), a value that the
+            program does not take, or weights that do not fit the options. Nothing of a size that only the options state is
+            made before.
+        TypeError: ``dtype`` or ``device`` of the wrong type.
     """
+    _checks.device("device", device)
+    _checks.dtype("dtype", dtype)
     folder = pathlib.Path(run_folder)
     config = _read_config(folder / "config.json")
     path = folder / "model.safetensors"
@@ -64,9 +58,14 @@ def load(run_folder: str | os.PathLike[str], *, device: Any = None, dtype: torch
     tensors, metadata = _safetensors.read(path)
     if _VERSION in metadata:
         _check_version(metadata[_VERSION], path)
-    weights = {_plain(name): tensor for name, tensor in tensors.items()}
-    model = _build(config, weights, folder / "config.json", path, device, dtype)
-    _fill(model, weights, path)
+    weights = _unprefixed(tensors, path)
+    with torch.device("meta"):  # the file says what is allocated, not the options alone
+        model = _build(config, weights, folder / "config.json", path, torch.float32 if dtype is None else dtype)
+    problems = _misfits(model.state_dict(), weights)
+    if problems:
+        raise ValueError(f"{path} does not fit the model; {problems}; use the file with the config.json it was trained with")
+    model.to_empty(device=torch.get_default_device() if device is None else device)
+    model.load_state_dict(weights)
     model.run_config = config
     model.run_classes = metadata.get(_CLASSES)
     return model.eval()
@@ -88,7 +87,7 @@ def save(model: nn.Module, run_folder: str | os.PathLike[str], *, config: Mappin
             of parametrizations, of quantised modules), or a folder in which `hkt train` has worked.
     """
     classifier, folder = _unwrap(model), pathlib.Path(run_folder)
-    options = _options(classifier, dict(config or {}))
+    options = _run_options(classifier, dict(config or {}))
     weights = {_plain(name): tensor for name, tensor in classifier.state_dict().items()}
     _check_own(classifier, weights)
     for name in ("state.safetensors", "metrics.jsonl"):
@@ -109,6 +108,17 @@ def _plain(name: str) -> str:
     while parts[0] == _PARALLEL:
         parts.pop(0)
     return ".".join(parts)
+
+
+def _unprefixed(tensors: Mapping[str, Tensor], path: pathlib.Path) -> dict[str, Tensor]:
+    weights: dict[str, Tensor] = {}
+    full: dict[str, str] = {}
+    for name, tensor in tensors.items():
+        plain = _plain(name)
+        if plain in weights:
+            raise ValueError(f"{path} has both {full[plain]} and {name}, which name one parameter; keep one of them")
+        weights[plain], full[plain] = tensor, name
+    return weights
 
 
 def _unwrap(model: nn.Module) -> Classifier:
@@ -142,17 +152,21 @@ def _read_config(path: pathlib.Path) -> dict[str, Any]:
     if not isinstance(config, dict) or _VERSION not in config:
         raise ValueError(f"{path}: {_VERSION} is missing; not the file of a run")
     _check_version(config.pop(_VERSION), path)
-    unknown = sorted(set(config).difference(DATA_OPTIONS, MODEL_OPTIONS, TRAIN_OPTIONS))
+    unknown = sorted(set(config).difference(_options.DATA, _options.MODEL, _options.TRAIN))
     if unknown:
         raise ValueError(f"{path} has options that this hkt for Python does not know: {', '.join(unknown)}; update hkt")
-    missing = sorted(set(MODEL_OPTIONS) - _LATER_OPTIONS - set(config))
+    missing = sorted(set(_options.MODEL) - _LATER_OPTIONS - set(config))
     if missing:
         raise ValueError(f"{path} has no {', '.join(missing)}; not the file of a whole run")
+    try:
+        config = {name: _options.check(name, value) for name, value in config.items()}
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
     for name, default in ABLATIONS.items():
         if config.get(name, default) != default:
             raise ValueError(
-                f"{path}: {name} is {json.dumps(config[name])}, an ablation that the modules for Python do not have; they have "
-                f"{json.dumps(default)} alone; use the program, hkt eval or hkt predict"
+                f"{path}: {name} is {json.dumps(config[name])}, an ablation that the modules for Python do not have; they "
+                f"have {json.dumps(default)} alone; use the program, hkt eval or hkt predict"
             )
     return config
 
@@ -166,8 +180,7 @@ def _build(
     weights: dict[str, Tensor],
     config_path: pathlib.Path,
     path: pathlib.Path,
-    device: Any,
-    dtype: torch.dtype | None,
+    dtype: torch.dtype,
 ) -> Classifier:
     """The module that the options describe; what the task decides is read off the weights' shapes."""
 
@@ -177,49 +190,45 @@ def _build(
         return weights[name].size(dim)
 
     # Where a hand-written file leaves it to the model's name, the weights know.
-    levels = _count(weights, r"blocks\.0\.attention\.query\.(\d+)\.")
     stated = {
-        "levels": levels,
+        "levels": _count(weights, r"blocks\.0\.attention\.query\.(\d+)\."),
         "hybrid": "blocks.0.attention.gate_logits" in weights,
         "kv_heads": config["heads"],
+        "rgb": False,  # runs of versions before it was an option have none
     } | {key: value for key, value in config.items() if value is not None}
+    layers = _count(weights, r"blocks\.(\d+)\.")
+    if layers != stated["layers"] or stated["levels"] == 0:
+        problem = "it has no queries" if stated["levels"] == 0 else f"it has {layers} blocks instead of {stated['layers']}"
+        raise ValueError(f"{path} does not fit the model; {problem}; use the file with the config.json it was trained with")
+    vocabulary = None if stated["rgb"] else size("embedding.weight", 0)
+    classes, seq_len = size("head.weight", 0), None if stated["rotary"] else size("position.weight", 0)
+    # Of mha-wide d_ff is the width before it is widened.
+    d_ff = size("blocks.0.ffn.0.weight", 0) if stated["model"] == "mha-wide" else stated["d_ff"]
     try:
-        rotary = _checks.flag("rotary", stated["rotary"])
-        # Runs of versions before it was an option have none.
-        rgb = _checks.flag("rgb", stated.get("rgb", False))
         return Classifier(
-            None if rgb else size("embedding.weight", 0),
-            size("head.weight", 0),
-            None if rotary else size("position.weight", 0),
-            rgb=rgb,
-            d_model=_whole(stated["d_model"]),
-            num_heads=_whole(stated["heads"]),
-            num_kv_heads=_whole(stated["kv_heads"]),
-            layers=_whole(stated["layers"]),
-            # Of mha-wide d_ff is the width before it is widened.
-            d_ff=size("blocks.0.ffn.0.weight", 0) if stated["model"] == "mha-wide" else _whole(stated["d_ff"]),
-            levels=_whole(stated["levels"]),
-            stride=_whole(stated["stride"]),
-            kernel_size=_whole(stated["kernel_size"]),
+            vocabulary,
+            classes,
+            seq_len,
+            rgb=stated["rgb"],
+            d_model=stated["d_model"],
+            num_heads=stated["heads"],
+            num_kv_heads=stated["kv_heads"],
+            layers=stated["layers"],
+            d_ff=d_ff,
+            levels=stated["levels"],
+            stride=stated["stride"],
+            kernel_size=stated["kernel_size"],
             hybrid=stated["hybrid"],
             psd=stated["psd"],
-            rotary=rotary,
+            rotary=stated["rotary"],
             score_gain=stated["score_gain"],
-            causal=not _checks.flag("bidirectional", stated["bidirectional"]),
+            causal=not stated["bidirectional"],
             bias=stated["bias"],
             dropout=stated["dropout"],
-            device=device,
             dtype=dtype,
         )
-    except KeyError as error:
-        raise ValueError(f"{config_path}: {error} is null") from error
-    except TypeError as error:
+    except ValueError as error:
         raise ValueError(f"{config_path}: {error}") from error
-
-
-def _whole(value: Any) -> Any:
-    """1e4 is how JSON lets one write 10000."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _misfits(state: Mapping[str, Tensor], weights: Mapping[str, Any]) -> str:
@@ -259,21 +268,14 @@ def _check_own(model: Classifier, weights: Mapping[str, Any]) -> None:
         )
 
 
-def _fill(model: Classifier, weights: dict[str, Tensor], path: pathlib.Path) -> None:
-    problems = _misfits(model.state_dict(), weights)
-    if problems:
-        raise ValueError(f"{path} does not fit the model; {problems}; use the file with the config.json it was trained with")
-    model.load_state_dict(weights)
-
-
-def _options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
+def _run_options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
     """Every option that is known, in the program's names."""
-    own = sorted(set(given).intersection(MODEL_OPTIONS))
+    own = sorted(set(given).intersection(_options.MODEL))
     if own:
         raise ValueError(f"config has {', '.join(own)}, which the model decides")
-    unknown = sorted(set(given).difference(DATA_OPTIONS, TRAIN_OPTIONS))
+    unknown = sorted(set(given).difference(_options.DATA, _options.TRAIN))
     if unknown:
-        known = ", ".join(DATA_OPTIONS + TRAIN_OPTIONS)
+        known = ", ".join([*_options.DATA, *_options.TRAIN])
         raise ValueError(f"config has {', '.join(unknown)}, which the program does not know; it knows {known}")
     if model.seq_len is not None and given.get("seq_len", model.seq_len) != model.seq_len:
         raise ValueError(f"config has seq_len = {given['seq_len']}; the model has positions for {model.seq_len}")
@@ -308,4 +310,4 @@ def _options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
     if model.rgb:
         options["rgb"] = True
     run.update(options)
-    return {key: run[key] for key in DATA_OPTIONS + MODEL_OPTIONS + TRAIN_OPTIONS if key in run}
+    return {key: run[key] for key in (*_options.DATA, *_options.MODEL, *_options.TRAIN) if key in run}

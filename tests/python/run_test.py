@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import pathlib
 import random
@@ -17,7 +18,7 @@ import torch
 from torch import nn
 
 import hkt
-from hkt import _safetensors, run
+from hkt import _options, _safetensors
 
 SOURCE = pathlib.Path(os.environ["HKT_SOURCE_DIR"])
 PROGRAM = os.environ["HKT_PROGRAM"]
@@ -70,6 +71,17 @@ def predicted(folder, lines):
     status, out, err = program("predict", folder, "-", "--json", stdin="\n".join(lines))
     assert status == 0, err
     return [p["probabilities"] for p in json.loads(out)["predictions"]]
+
+
+def plain_file(path, tensors, metadata):
+    """A safetensors file as other programs write it, without a checksum."""
+    header, data = {"__metadata__": metadata}, b""
+    for name, tensor in tensors.items():
+        raw = bytes(tensor.reshape(-1).view(torch.uint8).tolist())
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
 class RunTest(unittest.TestCase):
@@ -201,6 +213,15 @@ class RunTest(unittest.TestCase):
     def test_types_and_devices(self):
         self.assertEqual({p.dtype for p in hkt.load(self.root / "hkt", dtype=torch.float64).parameters()}, {torch.float64})
         self.assertEqual(hkt.load(self.root / "hkt", device="cpu").head.weight.device.type, "cpu")
+        self.assertEqual(hkt.load(self.root / "hkt", device="meta").head.weight.device.type, "meta")
+        for kind, message, options in [
+            (TypeError, "^dtype is torch.int64; it must be torch.float32", {"dtype": torch.int64}),
+            (TypeError, "^dtype is 'float32' of type str", {"dtype": "float32"}),
+            (ValueError, "^device is 'toaster'; it must be a device of PyTorch", {"device": "toaster"}),
+            (TypeError, "^device is 2.5; it must be a device of PyTorch", {"device": 2.5}),
+        ]:
+            with self.assertRaisesRegex(kind, message):
+                hkt.load(self.root / "hkt", **options)
         model = hkt.load(self.root / "hkt").bfloat16()
         hkt.save(model, self.root / "half")
         for a, b in zip(hkt.load(self.root / "half").parameters(), model.parameters()):
@@ -218,11 +239,26 @@ class RunTest(unittest.TestCase):
             (ValueError, r"level_logits is \[2, 3\] instead of \[4, 3\]", {"heads": 4, "kv_heads": 4}),
             (ValueError, r"stride is 1; it must be at least 2", {"stride": 1}),
             (ValueError, r"config.json: levels is 2.5 of type float; it must be an integer", {"levels": 2.5}),
-            (ValueError, r"config.json: 'stride' is null", {"stride": None}),
+            (ValueError, r"config.json: stride is null; only options that", {"stride": None}),
+            (ValueError, r"config.json: levels is 0; it must be at least 1", {"levels": 0}),
+            (ValueError, r"config.json: heads is 0; it must be at least 1", {"heads": 0}),
+            (ValueError, r"config.json: d_model is 8; it must be a multiple of num_heads = 3", {"heads": 3, "kv_heads": None}),
+            (ValueError, r"config.json: dropout is 1; it must be at least 0 and at most 0.99", {"dropout": 1}),
+            (ValueError, r"config.json: score_gain is inf; it must be above 0 and finite", {"score_gain": math.inf}),
+            (ValueError, r"config.json: batch is 0; it must be at least 1", {"batch": 0}),
+            (ValueError, r"config.json: task is 'chess'; it must be one of listops, cifar10, imdb, text", {"task": "chess"}),
+            (ValueError, r"config.json: model is 3 of type int; it must be text", {"model": 3}),
+            (ValueError, r"model.safetensors does not fit the model; it has 2 blocks instead of 1000;", {"layers": 1000}),
             (ValueError, r"config.json: bidirectional is 1 of type int; it must be True or False", {"bidirectional": 1}),
         ]:
             with self.subTest(message=message), self.assertRaisesRegex(kind, message):
                 hkt.load(self.folder(**changes))
+        for name in ("layers", "levels", "d_model", "heads", "kv_heads", "kernel_size", "stride", "d_ff"):
+            with self.subTest(huge=name), self.assertRaisesRegex(ValueError, rf"config.json: {name} is 1000000000; it must be at most"):
+                hkt.load(self.folder(**{name: 1e9}))  # at once: nothing of that size is made
+        # Within the limits, and still more than this machine holds: the weights are looked at first.
+        with self.assertRaisesRegex(ValueError, r"model.safetensors does not fit the model; .* instead of \[65536, 65536\]"):
+            hkt.load(self.folder(d_model=65536, d_ff=1 << 20))
         # What a hand-written file may leave to the model's name, and how JSON may write a whole number.
         hkt.load(self.folder(levels=None, hybrid=None, kv_heads=None, stride=2.0))
         with self.assertRaisesRegex(FileNotFoundError, "no run in"):
@@ -294,14 +330,19 @@ class RunTest(unittest.TestCase):
                 self.assertIn("the checksum does not agree", err)
         other = self.folder()  # of another program: none
         tensors, _ = _safetensors.read(folder / "model.safetensors")
-        header, data = {}, b""
-        for name, tensor in tensors.items():
-            raw = bytes(tensor.reshape(-1).view(torch.uint8).tolist())
-            header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-            data += raw
-        text = json.dumps(header).encode()
-        (other / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+        path = other / "model.safetensors"
+        plain_file(path, tensors, {})
         hkt.load(other)
+        # One of ours always has one.
+        for metadata in ({"hkt_version": hkt.info()["version"]}, {"hkt_version": hkt.info()["version"], "hkt_checksum": ""}):
+            plain_file(path, tensors, metadata)
+            with self.assertRaisesRegex(ValueError, "model.safetensors: was written by hkt and has no checksum, so the file is damaged"):
+                hkt.load(other)
+        # Which of the two would be meant?
+        for prefix in ("_orig_mod.", "module.", "module._orig_mod."):
+            plain_file(path, {**tensors, f"{prefix}head.bias": tensors["head.bias"] + 1}, {})
+            with self.assertRaisesRegex(ValueError, rf"safetensors has both .*\b{prefix}head.bias.*which name one parameter"):
+                hkt.load(other)
 
     def test_misuse_of_save(self):
         model = hkt.load(self.root / "hkt")
@@ -318,11 +359,30 @@ class RunTest(unittest.TestCase):
 
     def test_options_are_those_of_the_program(self):
         header = (SOURCE / "hkt/base/config.h").read_text()
+        constants = {"kMaxBatch": 1 << 16, "kMaxEma": 0.999999}
+        for name, value in constants.items():
+            self.assertEqual(eval(re.search(rf"{name} = ([^;]*);", header)[1]), value)
+        kinds = {"bool": bool, "int64_t": int, "double": float, "std::string": str}
+        limits = {
+            "Between": lambda least, most: {"least": least, "most": most},
+            "AtLeast": lambda least: {"least": least},
+            "Above": lambda least: {"least": least, "above": True},
+            "OneOf": lambda choices: {"choices": choices},
+            "Limits": lambda min=-math.inf, max=math.inf: {"least": min, "most": max},
+            **constants,
+        }
         found = {}
         for struct, body in re.findall(r"^struct (\w+Config) \{(.*?)^\};", header, re.M | re.S):
-            found[struct] = tuple(re.findall(r'\bv\("(\w+)"', body))
-        options = {"DataConfig": run.DATA_OPTIONS, "ModelConfig": run.MODEL_OPTIONS, "TrainConfig": run.TRAIN_OPTIONS}
-        self.assertEqual({name: found[name] for name in options}, options)
+            types = {n: (bool(o), kinds[t]) for o, t, n in
+                     re.findall(r"^  (std::optional<)?(bool|int64_t|double|std::string)>? (\w+)", body, re.M)}
+            calls = re.findall(r'\bv\("(\w+)", c\.\w+,.*?((?:Between|AtLeast|Above|OneOf)\([^()]*\)|Limits\{[^{}]*\})\);', body, re.S)
+            self.assertEqual(len(calls), body.count('v("'))
+            found[struct] = {}
+            for name, limit in calls:
+                python = limit.replace("{", "(").replace("}", ")").replace(".min", "min").replace(".max", "max")
+                found[struct][name] = _options.Option(types[name][1], **eval(python, limits), optional=types[name][0])
+        for struct, options in {"DataConfig": _options.DATA, "ModelConfig": _options.MODEL, "TrainConfig": _options.TRAIN}.items():
+            self.assertEqual(list(found[struct].items()), list(options.items()))
 
 
 class FileTest(unittest.TestCase):
