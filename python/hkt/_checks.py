@@ -42,6 +42,13 @@ def number(name: str, value: Any) -> float:
         raise ValueError(f"{name} is {kind} that no float holds; it must be a finite number") from None
 
 
+def finite(name: str, value: Any) -> float:
+    result = value if type(value) is float else number(name, value)
+    if not -math.inf < result < math.inf:
+        raise ValueError(f"{name} is {result}; it must be finite")
+    return result
+
+
 def dtype(name: str, value: Any) -> torch.dtype | None:
     """Of parameters; None: PyTorch's default."""
     if value is not None and value not in TYPES:
@@ -81,6 +88,12 @@ def tensor(name: str, value: Any, needs: str) -> None:
     if value.layout != torch.strided or value.is_nested:
         kind = "nested" if value.is_nested else str(value.layout).removeprefix("torch.")
         raise ValueError(f"{name} is a {kind} tensor; it must be {needs}, and dense")
+
+
+def operand(name: str, value: Any) -> None:
+    """A tensor of no type of the operators, but a floating one: PyTorch knows no common type, and says so at length."""
+    if isinstance(value, Tensor) and value.dtype not in TYPES and value.is_floating_point():
+        raise TypeError(f"{name} is {value.dtype}; it must be {TYPES_TEXT}")
 
 
 def lengths(value: Any, like: Tensor, name: str = "lengths") -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
-from hkt import _checks, _library  # noqa: F401  registers the operators
+from hkt import _checks, _library, _options  # noqa: F401  _library registers the operators
 from hkt.convolution import Downsample, SeparableConv
 from hkt.rotary import Rotary
 
@@ -18,6 +19,22 @@ _multiscale_attention = torch.ops.hkt.multiscale_attention.default
 
 def _autocast(device_type: str) -> bool:
     return torch.amp.is_autocast_available(device_type) and torch.is_autocast_enabled(device_type)
+
+
+def _check_mha(mha: Any) -> None:
+    """That it computes what nn.MultiheadAttention does from parameters of its own, and nothing else is done at its call."""
+    if not isinstance(mha, nn.MultiheadAttention):
+        raise TypeError(f"mha is a {type(mha).__name__}; it must be an nn.MultiheadAttention")
+    for name, part in (("", mha), ("out_proj.", mha.out_proj)):
+        if parametrize.is_parametrized(part):
+            names = ", ".join(f"{name}{parameter}" for parameter in part.parametrizations)  # type: ignore[union-attr]
+            raise ValueError(f"mha has parametrizations, which would be lost, of {names}; remove them first")
+    if type(mha) is not nn.MultiheadAttention:
+        kind = f"{type(mha).__module__}.{type(mha).__qualname__}"
+        raise TypeError(f"mha is a {kind}, a subclass that may compute something else; it must be nn.MultiheadAttention itself")
+    hooks = (mha._forward_pre_hooks, mha._forward_hooks, mha._backward_pre_hooks, mha._backward_hooks)
+    if any(hooks) or "forward" in mha.__dict__:
+        raise ValueError("mha has hooks or a forward of its own, which would be lost; remove them first, and hook in anew")
 
 
 class HKTAttention(nn.Module):
@@ -50,7 +67,7 @@ class HKTAttention(nn.Module):
         dtype: of the parameters.
 
     Raises:
-        ValueError: an option out of range, or options that do not go together.
+        ValueError: an option out of range (that of the program, docs/python.md), or options that do not go together.
         TypeError: an option of the wrong type.
 
     Source: G. Cirrincione, arXiv 2604.08829; what it leaves open is decided in docs/model.md.
@@ -76,12 +93,13 @@ class HKTAttention(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.d_model = _checks.integer("d_model", d_model, 1)
-        self.num_heads = _checks.integer("num_heads", num_heads, 1)
-        self.levels = _checks.integer("levels", levels, 1)
-        self.stride = _checks.integer("stride", stride, 2)
-        self.num_kv_heads = self.num_heads if num_kv_heads is None else _checks.integer("num_kv_heads", num_kv_heads, 1)
-        self.kernel_size = _checks.integer("kernel_size", kernel_size, 1)
+        self.d_model = _options.limited("d_model", d_model)
+        self.num_heads = _options.limited("num_heads", num_heads, "heads")
+        self.levels = _options.limited("levels", levels)
+        self.stride = _options.limited("stride", stride)
+        kv_heads = self.num_heads if num_kv_heads is None else num_kv_heads
+        self.num_kv_heads = _options.limited("num_kv_heads", kv_heads, "kv_heads")
+        self.kernel_size = _options.limited("kernel_size", kernel_size)
         self.hybrid = _checks.flag("hybrid", hybrid)
         self.psd = _checks.flag("psd", psd)
         self.rotary = _checks.flag("rotary", rotary)
@@ -89,6 +107,8 @@ class HKTAttention(nn.Module):
         self.causal = _checks.flag("causal", causal)
         self.bias = _checks.flag("bias", bias)
         self.dropout = _checks.probability("dropout", dropout)
+        _checks.device("device", device)
+        _checks.dtype("dtype", dtype)
         self._check_together()
         d, d_kv = self.d_model, self.head_width * self.num_kv_heads
 
@@ -126,7 +146,8 @@ class HKTAttention(nn.Module):
 
         The level-0 query projection is the old one times ``levels``, since every level starts with the weight 1/levels; the
         coarse query projections are 0; there are no gates. With biases as ``mha`` has them (an output bias of 0 where it has
-        none), on its device, of its type and in its mode.
+        none), on its device, of its type and in its mode. What is copied from a frozen parameter (requires_grad=False) is
+        frozen.
 
         Args:
             mha: self-attention; unchanged.
@@ -136,13 +157,13 @@ class HKTAttention(nn.Module):
             causal: the mask that ``mha`` is called with.
 
         Raises:
-            TypeError: no nn.MultiheadAttention.
-            ValueError: key or value widths of their own, ``add_bias_kv`` or ``add_zero_attn``.
+            TypeError: no nn.MultiheadAttention, or a subclass, which may compute something else.
+            ValueError: key or value widths of their own, ``add_bias_kv`` or ``add_zero_attn``; parametrizations, hooks or a
+                ``forward`` of the instance, which would be lost.
 
         Its dropout acts on attention weights; HKT's on the output: a warning where it is above 0.
         """
-        if not isinstance(mha, nn.MultiheadAttention):
-            raise TypeError(f"mha is a {type(mha).__name__}; it must be an nn.MultiheadAttention")
+        _check_mha(mha)
         if not mha._qkv_same_embed_dim:
             raise ValueError(f"mha has kdim = {mha.kdim} and vdim = {mha.vdim}; they must be embed_dim = {mha.embed_dim}")
         if mha.bias_k is not None or mha.add_zero_attn:
@@ -169,15 +190,15 @@ class HKTAttention(nn.Module):
                 if rows is None:
                     continue
                 for projection, old in zip((layer.query[0], key[0], layer.value), rows.chunk(3), strict=True):
-                    getattr(projection, name).copy_(old)
+                    getattr(projection, name).copy_(old).requires_grad_(rows.requires_grad)
                 getattr(layer.query[0], name).mul_(levels)
                 for coarse in layer.query[1:]:
                     getattr(coarse, name).zero_()
-            layer.output.weight.copy_(mha.out_proj.weight)
+            layer.output.weight.copy_(mha.out_proj.weight).requires_grad_(mha.out_proj.weight.requires_grad)
             if mha.out_proj.bias is None:
                 layer.output.bias.zero_()
             else:
-                layer.output.bias.copy_(mha.out_proj.bias)
+                layer.output.bias.copy_(mha.out_proj.bias).requires_grad_(mha.out_proj.bias.requires_grad)
         return layer.train(mha.training)
 
     @property
@@ -209,6 +230,7 @@ class HKTAttention(nn.Module):
         value = self._heads("value", self.value(x), x, self.num_kv_heads).transpose(1, 2)
         mixed = self._mix(queries, keys, value, branches, causal, lengths)
         out: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
+        self._check_shape("output", out, x.size(1), x)
         if self.dropout > 0 and self.training:
             out = F.dropout(out, self.dropout)
         return out if valid is None else torch.where(valid, out, 0)
@@ -251,7 +273,8 @@ class HKTAttention(nn.Module):
         level = x
         for l in range(self.levels):
             if l > 0:
-                level = self.downsample[str(l)](level)
+                finer, level = level, self.downsample[str(l)](level)
+                self._check_shape(f"downsample.{l}", level, -(-finer.size(1) // self.stride), finer)
                 self._warn_if_single(l, level)
             query = self._heads(f"query.{l}", self.query[l](level), level, self.num_heads)
             key = query
@@ -290,6 +313,14 @@ class HKTAttention(nn.Module):
                 f"{list(level.shape)} that it is called with"
             )
         return rows.view(B, Tl, heads, self.head_width)
+
+    def _check_shape(self, name: str, out: Tensor, T: int, x: Tensor) -> None:
+        """Of what a submodule, maybe a user's own, makes of x. While tracing lengths are symbols, and the width is enough."""
+        length = out.size(1) if torch.compiler.is_compiling() and out.dim() == 3 else T
+        if out.shape != (x.size(0), length, self.d_model):
+            raise ValueError(
+                f"{name} gives {list(out.shape)}; it must give {[x.size(0), T, self.d_model]} for an input of {list(x.shape)}"
+            )
 
     def _check_together(self) -> None:
         if self.d_model % self.num_heads:

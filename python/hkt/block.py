@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hkt import _checks
+from hkt import _checks, _options
 from hkt.attention import HKTAttention
 
 
@@ -47,7 +47,9 @@ class TransformerBlock(nn.Module):
         super().__init__()
         self.d_ff = _checks.integer("d_ff", d_ff, 1)
         self.dropout = _checks.probability("dropout", dropout)
-        d_model = _checks.integer("d_model", d_model, 1)
+        d_model = _options.limited("d_model", d_model)
+        _checks.device("device", device)
+        _checks.dtype("dtype", dtype)
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.attention_norm = nn.LayerNorm(d_model, **factory)
         self.attention = HKTAttention(d_model, num_heads, levels, stride, dropout=self.dropout, **attention, **factory)

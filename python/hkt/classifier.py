@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hkt import _checks
+from hkt import _checks, _options
 from hkt.block import TransformerBlock
 
 EMBEDDING_DEVIATION = 0.02
@@ -73,12 +73,14 @@ class Classifier(nn.Module):
             raise ValueError(f"vocabulary is {vocabulary!r}; with rgb there is none, it must be None")
         self.vocabulary = None if self.rgb else _checks.integer("vocabulary", vocabulary, 1)
         self.dropout = _checks.probability("dropout", dropout)
-        d_model = _checks.integer("d_model", d_model, 1)
+        d_model = _options.limited("d_model", d_model)
         self.classes = _checks.integer("classes", classes, 1)
-        layers = _checks.integer("layers", layers, 1)
+        layers = _options.limited("layers", layers)
         if seq_len is None and not _checks.flag("rotary", rotary):
             raise ValueError("seq_len is None; learned positions need the length of the longest sequence (or rotary=True)")
-        self.seq_len = None if rotary or seq_len is None else _checks.integer("seq_len", seq_len, 1)
+        self.seq_len = None if rotary or seq_len is None else _options.limited("seq_len", seq_len)
+        _checks.device("device", device)
+        _checks.dtype("dtype", dtype)
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.embedding: nn.Module
         if self.vocabulary is None:

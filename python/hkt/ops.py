@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from hkt import _library, _vmap  # noqa: F401  registers the operators, and how vmap maps them
+from hkt import _checks, _library, _vmap  # noqa: F401  registers the operators, and how vmap maps them
 
 # Looked up once: a look-up costs as much as the call.
 _attention = torch.ops.hkt.attention.default
@@ -33,7 +33,7 @@ def attention(
         keys: a tensor [B, Hkv, T_l, D] a level, of the same type.
         value: [B, Hkv, T, Dv], of the same type.
         stride: tokens a position of the next level stands for, at least 2.
-        scale: factor on the scores; 1 / sqrt(D) where it is None.
+        scale: finite factor on the scores; 1 / sqrt(D) where it is None.
         causal: row i sees keys j <= i only.
         lengths: int64 [B], 0 ... T: valid tokens of each sequence, padding on the right. Keys in the padding get no
             weight, rows there are 0, and what stands in it, NaN included, changes nothing.
@@ -43,13 +43,21 @@ def attention(
 
     Raises:
         ValueError: a wrong rank, size, device or value.
-        TypeError: a wrong type of tensor, or None for the value.
+        TypeError: a wrong type of tensor, None for the value, or ``causal`` that is neither True nor False.
         RuntimeError: another argument that is no tensor, or no list of tensors.
 
     Source: G. Cirrincione, arXiv 2604.08829; docs/operators.md.
     """
     if value is None:  # PyTorch takes it for a tensor without a shape
         raise TypeError("value is None; it must be a tensor [B, Hkv, T, Dv]")
+    _checks.flag("causal", causal)
+    if scale is not None:
+        scale = _checks.finite("scale", scale)
+    for name, levels in (("queries", queries), ("keys", keys)):
+        if isinstance(levels, (list, tuple)):
+            for l, level in enumerate(levels):
+                _checks.operand(f"{name}[{l}]", level)
+    _checks.operand("value", value)
     out: Tensor = _attention(queries, keys, value, stride, scale, causal, lengths)
     return out
 
@@ -77,7 +85,7 @@ def downsample(
         norm_weight: [d].
         norm_bias: [d]. All weights are of x's type, or float32 beside a 16-bit x.
         stride: at least 1.
-        eps: of the LayerNorm.
+        eps: of the LayerNorm, at least 0.
 
     Returns:
         [B, ceil(T / stride), d], contiguous.
@@ -93,5 +101,9 @@ def downsample(
     for name, tensor in zip(_WEIGHTS, tensors, strict=True):
         if tensor is None:  # PyTorch takes it for a tensor without a shape
             raise TypeError(f"{name} is None; it must be a tensor")
+        _checks.operand(name, tensor)
+    eps = _checks.finite("eps", eps)
+    if eps < 0:
+        raise ValueError(f"eps is {eps}; it must be at least 0")
     out: Tensor = _downsample(*tensors, stride, eps)
     return out

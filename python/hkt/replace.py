@@ -1,11 +1,12 @@
 """HKT in place of nn.MultiheadAttention, with its weights and its call."""
 
 import warnings
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from hkt import _checks
 from hkt.attention import HKTAttention
@@ -43,6 +44,17 @@ class MultiheadAttention(nn.Module):
         self.num_heads, self.head_dim = mha.num_heads, mha.head_dim
         self.dropout, self.batch_first = mha.dropout, mha.batch_first
         self.train(mha.training)
+
+    @property
+    def out_proj(self) -> nn.Module:
+        """The output projection, for those who read it; ``attention.output`` is where another can be put."""
+        output: nn.Module = self.attention.output
+        return output
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "out_proj":  # nn.Module would take a module, and nobody would call it
+            raise AttributeError("out_proj can only be read; set attention.output")
+        super().__setattr__(name, value)
 
     def forward(
         self,
@@ -88,12 +100,19 @@ class MultiheadAttention(nn.Module):
                 "need_weights=True to have the weights, False to say that nobody wants them",
                 stacklevel=2,
             )
+        if need_weights is not None:
+            _checks.flag("need_weights", need_weights)
+        _checks.flag("average_attn_weights", average_attn_weights)
+        _checks.flag("is_causal", is_causal)
         batched = query.dim() == 3
         x = query.unsqueeze(0) if not batched else query if self.batch_first else query.transpose(0, 1)
         lengths = None
         if key_padding_mask is not None:
+            _checks.tensor("key_padding_mask", key_padding_mask, "a tensor [B, T], or [T] without a batch")
             lengths = _lengths(key_padding_mask if batched else key_padding_mask.unsqueeze(0), x)
-        causal = bool(is_causal) or (attn_mask is not None and _is_causal(attn_mask, x.size(1)))
+        if attn_mask is not None:
+            _check_mask(attn_mask, x.size(0) * self.num_heads, x.size(1))
+        causal = is_causal or (attn_mask is not None and _is_causal(attn_mask, x.size(1)))
         out = self.attention.attend(x, lengths, causal)
         out = out.squeeze(0) if not batched else out if self.batch_first else out.transpose(0, 1)
         if not need_weights:
@@ -126,9 +145,14 @@ def _lengths(mask: Tensor, x: Tensor) -> Tensor:
     return lengths
 
 
+def _check_mask(mask: Tensor, rows: int, T: int) -> None:
+    _checks.tensor("attn_mask", mask, "a tensor [T, T] or [B * H, T, T]")
+    if mask.shape != (T, T) and mask.shape != (rows, T, T):
+        wanted = f"[T, T] or [B * H, T, T] with T = {T} and B * H = {rows}"
+        raise ValueError(f"attn_mask has shape {list(mask.shape)}; it must be {wanted}")
+
+
 def _is_causal(mask: Tensor, T: int) -> bool:
-    if mask.dim() not in (2, 3) or mask.shape[-2:] != (T, T):
-        raise ValueError(f"attn_mask has shape {list(mask.shape)}; it must be [T, T] or [B * H, T, T] with T = {T}")
     hidden = _masked("attn_mask", mask)
     if not hidden.any():
         return False
@@ -145,6 +169,17 @@ def _require(condition: Tensor, message: str) -> None:
         raise ValueError(message)
 
 
+def _shared(model: nn.Module, replaced: Iterable[nn.Module]) -> list[str]:
+    """The names of each parameter that belongs to a replaced module and to another one as well."""
+    theirs = {parameter for module in replaced for parameter in module.parameters()}
+    names: dict[nn.Parameter, list[str]] = {}
+    for path, module in model.named_modules():
+        for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
+            if parameter in theirs:
+                names.setdefault(parameter, []).append(f"{path}.{name}" if path else name)
+    return [" = ".join(group) for group in names.values() if len(group) > 1]
+
+
 def replace_attention(
     model: Model,
     *,
@@ -157,7 +192,8 @@ def replace_attention(
 
     Replaced is every nn.MultiheadAttention (so those of nn.TransformerEncoderLayer), but for the cross-attention of
     nn.TransformerDecoderLayer (``multihead_attn``) and those with key or value widths of their own. One that stands in several
-    places is replaced by one.
+    places is replaced by one. Subclasses may compute something else and stay, with a warning that names them. Where one
+    parameter is that of several modules, the new ones have copies of their own, with a warning.
 
     Args:
         model: changed in place.
@@ -170,17 +206,30 @@ def replace_attention(
         The model, or what takes its place where it is an nn.MultiheadAttention itself.
 
     Raises:
-        ValueError: there is nothing to replace, or as HKTAttention.from_mha.
+        ValueError: there is nothing to replace, or as HKTAttention.from_mha, with the module's name.
+        TypeError: ``model`` is no module, or ``only`` no function.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}; it must be an nn.Module")
+    if only is not None and not callable(only):
+        raise TypeError(f"only is a {type(only).__name__}; it must be a function of a module's name, or None")
     replaced: dict[nn.Module, nn.Module] = {}
+    subclasses: dict[nn.Module, str] = {}
 
     def replacement(name: str, module: nn.Module) -> nn.Module | None:
         if not isinstance(module, nn.MultiheadAttention) or not module._qkv_same_embed_dim:
             return None
         if only is not None and not only(name):
             return None
+        own = parametrize.type_before_parametrizations(module)
+        if own is not nn.MultiheadAttention:
+            subclasses.setdefault(module, f"{name or 'the model'} ({own.__module__}.{own.__qualname__})")
+            return None
         if module not in replaced:
-            replaced[module] = MultiheadAttention(module, levels, stride, kernel_size=kernel_size)
+            try:
+                replaced[module] = MultiheadAttention(module, levels, stride, kernel_size=kernel_size)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{name or 'the model'}: {error}") from error
         return replaced[module]
 
     whole = replacement("", model)
@@ -195,8 +244,16 @@ def replace_attention(
             new = replacement(f"{path}.{name}" if path else name, child)
             if new is not None:
                 places.append((parent, name, new))
+    left = f"subclasses of nn.MultiheadAttention may compute something else and stay: {', '.join(subclasses.values())}"
     if not replaced:
-        raise ValueError("model has no nn.MultiheadAttention that is self-attention (and that only names)")
+        besides = f"; {left}" if subclasses else ""
+        raise ValueError(f"model has no nn.MultiheadAttention that is self-attention (and that only names){besides}")
+    if subclasses:
+        warnings.warn(left, stacklevel=2)
+    shared = _shared(model, replaced)
+    if shared:
+        names = "; ".join(shared)
+        warnings.warn(f"parameters of several modules, of which HKT's are copies from here on: {names}", stacklevel=2)
     for parent, name, new in places:
         setattr(parent, name, new)
     for module in model.modules():

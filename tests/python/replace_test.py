@@ -94,6 +94,8 @@ class AdapterTest(unittest.TestCase):
             torch.testing.assert_close(new(one, one, one, is_causal=True)[0], old(one, one, one, attn_mask=causal_mask())[0], **CLOSE)
             pad = padding[1]
             torch.testing.assert_close(new(one, one, one, pad)[0][:6], old(one, one, one, pad)[0][:6], **CLOSE)
+            self.assertIs(new.out_proj, new.attention.output)
+            torch.testing.assert_close(new.out_proj.weight, old.out_proj.weight)
             for name in ("embed_dim", "num_heads", "head_dim", "dropout", "batch_first", "kdim", "vdim", "training"):
                 self.assertEqual(getattr(new, name), getattr(old, name))
 
@@ -160,6 +162,12 @@ class AdapterTest(unittest.TestCase):
             (ValueError, "attn_mask is neither causal nor without effect", lambda: new(x, x, x, attn_mask=window)),
             (ValueError, "attn_mask adds to the scores", lambda: new(x, x, x, attn_mask=torch.randn(T, T))),
             (ValueError, r"attn_mask has shape \[13, 12\]", lambda: new(x, x, x, attn_mask=window[:, 1:])),
+            (ValueError, r"attn_mask has shape \[5, 13, 13\].*B \* H = 8", lambda: new(x, x, x, attn_mask=(causal_mask() < 0).expand(5, T, T))),
+            (TypeError, "attn_mask is a list; it must be a tensor", lambda: new(x, x, x, attn_mask=[1])),
+            (TypeError, "key_padding_mask is a list; it must be a tensor", lambda: new(x, x, x, [1])),
+            (TypeError, "is_causal is 'no' of type str; it must be True or False", lambda: new(x, x, x, is_causal="no")),
+            (TypeError, "need_weights is 2 of type int", lambda: new(x, x, x, need_weights=2)),
+            (AttributeError, "out_proj can only be read; set attention.output", lambda: setattr(new, "out_proj", nn.Linear(D, D))),
             (ValueError, r"query has shape \[13\]", lambda: new(*[x[0, :, 0]] * 3)),
         ]:
             with self.assertRaisesRegex(kind, message):
@@ -209,9 +217,83 @@ class ReplaceTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"model has no nn\.MultiheadAttention"):
             hkt.replace_attention(nn.Linear(1, 1))
 
+    def test_subclasses_stay_and_are_named(self):
+        class Own(nn.MultiheadAttention):
+            def forward(self, *arguments, **options):
+                out, weights = super().forward(*arguments, **options)
+                return -out, weights
+
+        quantizable = torch.ao.nn.quantizable.MultiheadAttention(D, 4)
+        model = nn.ModuleDict({"a": attention(), "b": Own(D, 4), "c": quantizable})
+        kinds = [type(model[n]) for n in "bc"]
+        with self.assertWarnsRegex(UserWarning, r"may compute something else and stay: b \(.*Own\), c \(torch.ao.nn.quantizable.*\)$"):
+            hkt.replace_attention(model)
+        self.assertEqual([type(model[n]) for n in "abc"], [hkt.MultiheadAttention, *kinds])
+        for lone, name in ((nn.ModuleList([Own(D, 4)]), "0"), (Own(D, 4), "the model")):
+            with self.assertRaisesRegex(ValueError, rf"model has no nn\.MultiheadAttention.*; subclasses.*: {name} \(.*Own\)"):
+                hkt.replace_attention(lone)
+        with self.assertRaisesRegex(TypeError, "mha is a .*Own, a subclass that may compute something else"):
+            hkt.HKTAttention.from_mha(Own(D, 4))
+
+    def test_what_would_be_lost_is_refused_by_name(self):
+        for register in ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
+                         "register_full_backward_pre_hook"):
+            model = nn.ModuleDict({"a": attention()})
+            handle = getattr(model["a"], register)(lambda *_: None)
+            with self.assertRaisesRegex(ValueError, "^a: mha has hooks or a forward of its own, which would be lost"):
+                hkt.replace_attention(model)
+            handle.remove()
+            hkt.replace_attention(model)
+        model = nn.ModuleDict({"a": attention()})
+        model["a"].forward = lambda *_: None
+        with self.assertRaisesRegex(ValueError, "^a: mha has hooks or a forward of its own"):
+            hkt.replace_attention(model)
+        for part, name, want in ((lambda m: m, "in_proj_weight", "in_proj_weight"), (lambda m: m.out_proj, "weight", "out_proj.weight")):
+            model = nn.ModuleDict({"a": attention()})
+            nn.utils.parametrizations.weight_norm(part(model["a"]), name)
+            with self.assertRaisesRegex(ValueError, rf"^a: mha has parametrizations, which would be lost, of {want};"):
+                hkt.replace_attention(model)
+            nn.utils.parametrize.remove_parametrizations(part(model["a"]), name)
+            hkt.replace_attention(model)
+
+    def test_shared_parameters_are_named(self):
+        model = nn.ModuleDict({"a": attention(), "b": attention(), "c": nn.Linear(D, D)})
+        model["b"].in_proj_weight = model["a"].in_proj_weight
+        model["c"].weight = model["b"].out_proj.weight
+        wanted = r"copies from here on: a.in_proj_weight = b.in_proj_weight; b.out_proj.weight = c.weight$"
+        with self.assertWarnsRegex(UserWarning, wanted):
+            hkt.replace_attention(model)
+        with warnings.catch_warnings():  # a module in two places is one module
+            warnings.simplefilter("error")
+            module = attention()
+            hkt.replace_attention(nn.ModuleList([module, module]))
+
+    def test_what_was_frozen_stays_frozen(self):
+        x = torch.randn(2, T, D, dtype=torch.float64)
+        for frozen in (["in_proj_weight"], ["in_proj_bias"], ["out_proj.weight", "out_proj.bias"], []):
+            mha = attention(batch_first=True)
+            for name in frozen:
+                mha.get_parameter(name).requires_grad_(False)
+            layer = hkt.HKTAttention.from_mha(mha)
+            copies = {"in_proj_weight": ["query.0.weight", "key.0.weight", "value.weight"],
+                      "in_proj_bias": ["query.0.bias", "key.0.bias", "value.bias"],
+                      "out_proj.weight": ["output.weight"], "out_proj.bias": ["output.bias"]}
+            want = {copy for name in frozen for copy in copies[name]}
+            self.assertEqual({name for name, p in layer.named_parameters() if not p.requires_grad}, want)
+            layer(x).sum().backward()
+
+    def test_what_is_no_model(self):
+        for kind, message, call in [
+            (TypeError, "model is a str; it must be an nn.Module", lambda: hkt.replace_attention("x")),
+            (TypeError, "model is a NoneType; it must be an nn.Module", lambda: hkt.replace_attention(None)),
+            (TypeError, "only is a str; it must be a function", lambda: hkt.replace_attention(attention(), only="x")),
+        ]:
+            with self.assertRaisesRegex(kind, message):
+                call()
+
     def test_an_error_leaves_the_model_as_it_was(self):
         model = nn.ModuleList([attention(), attention(add_zero_attn=True)])
-        with self.assertRaisesRegex(ValueError, "add_zero_attn"):
+        with self.assertRaisesRegex(ValueError, "^1: mha has add_bias_kv or add_zero_attn"):
             hkt.replace_attention(model)
         self.assertIs(type(model[0]), nn.MultiheadAttention)
 
