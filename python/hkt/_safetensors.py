@@ -109,11 +109,15 @@ def _tensor(where: str, data: memoryview, at: int, dtype: Any, shape: Any, begin
     return torch.frombuffer(bytearray(data[begin:end]), dtype=_DTYPES[dtype]).reshape(shape)
 
 
-def write(path: pathlib.Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Replaces the file atomically."""
+def check_types(tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         if tensor.dtype not in _NAMES:
             raise TypeError(f"{name} is {tensor.dtype}; a file holds {', '.join(str(dtype) for dtype in _NAMES)}")
+
+
+def write(path: pathlib.Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Replaces the file atomically."""
+    check_types(tensors)
     header: dict[str, Any] = {_METADATA: {**metadata, _CHECKSUM: _checksum(tensors, metadata)}}
     rows, at = [], 0
     # Widest types first, so that every tensor is aligned to its own element.

@@ -31,7 +31,7 @@ def _check_mha(mha: Any) -> None:
             raise ValueError(f"mha has parametrizations, which would be lost, of {names}; remove them first")
     if type(mha) is not nn.MultiheadAttention:
         kind = f"{type(mha).__module__}.{type(mha).__qualname__}"
-        raise TypeError(f"mha is a {kind}, a subclass that may compute something else; it must be nn.MultiheadAttention itself")
+        raise TypeError(f"mha is a {kind}, a subclass that may compute something else; it must be no subclass")
     hooks = (mha._forward_pre_hooks, mha._forward_hooks, mha._backward_pre_hooks, mha._backward_hooks)
     if any(hooks) or "forward" in mha.__dict__:
         raise ValueError("mha has hooks or a forward of its own, which would be lost; remove them first, and hook in anew")
@@ -252,11 +252,12 @@ class HKTAttention(nn.Module):
         """
         if self.hybrid:
             raise ValueError("weights of a layer with hybrid=True: its heads mix attention with convolutions")
+        causal = self.causal if causal is None else _checks.flag("causal", causal)
         x, _ = self._valid(x, lengths)
         queries, keys, _ = self._levels(x)
         T = x.size(1)
         unit = torch.eye(T, dtype=queries[0].dtype, device=x.device).expand(x.size(0), self.num_kv_heads, T, T)
-        return self._mix(queries, keys, unit, [], self.causal if causal is None else causal, lengths)
+        return self._mix(queries, keys, unit, [], causal, lengths)
 
     def _valid(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """x, 0 in the padding, and which rows are valid, [B, T, 1]."""

@@ -82,17 +82,24 @@ def save(model: nn.Module, run_folder: str | os.PathLike[str], *, config: Mappin
             weights whose vocabulary and classes are not those of the task.
 
     Raises:
-        TypeError: no Classifier.
-        ValueError: an option that is unknown or is the model's own, parameters that are not a Classifier's (those of LoRA,
-            of parametrizations, of quantised modules), or a folder in which `hkt train` has worked.
+        TypeError: no Classifier, or ``config`` that is no dict.
+        ValueError: an option that is unknown, has a value that the program does not take, or is the model's own; parameters
+            that are not a Classifier's (those of LoRA, of parametrizations, of quantised modules); a file in the folder's
+            place, or a folder in which `hkt train` has worked. Nothing is written then.
     """
     classifier, folder = _unwrap(model), pathlib.Path(run_folder)
+    if config is not None and not isinstance(config, Mapping):
+        raise TypeError(f"config is a {type(config).__name__}; it must be a dict of the program's options and their values")
     options = _run_options(classifier, dict(config or {}))
     weights = {_plain(name): tensor for name, tensor in classifier.state_dict().items()}
     _check_own(classifier, weights)
     for name in ("state.safetensors", "metrics.jsonl"):
         if (folder / name).exists():
             raise ValueError(f"run_folder {folder} is one that 'hkt train' works in (it has {name}); choose another")
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"run_folder {folder}: {path} is a file; name a folder, which is made where it is missing")
+    _safetensors.check_types(weights)
     folder.mkdir(parents=True, exist_ok=True)
     metadata = {_VERSION: _library.version, "format": "pt", "config": json.dumps(options)}
     if classifier.run_classes is not None:
@@ -270,6 +277,9 @@ def _check_own(model: Classifier, weights: Mapping[str, Any]) -> None:
 
 def _run_options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
     """Every option that is known, in the program's names."""
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"config has {name!r} of type {type(name).__name__}; its keys must be names of options")
     own = sorted(set(given).intersection(_options.MODEL))
     if own:
         raise ValueError(f"config has {', '.join(own)}, which the model decides")
@@ -277,6 +287,10 @@ def _run_options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
     if unknown:
         known = ", ".join([*_options.DATA, *_options.TRAIN])
         raise ValueError(f"config has {', '.join(unknown)}, which the program does not know; it knows {known}")
+    try:
+        given = {name: _options.check(name, value) for name, value in given.items()}
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"config: {error}") from error
     if model.seq_len is not None and given.get("seq_len", model.seq_len) != model.seq_len:
         raise ValueError(f"config has seq_len = {given['seq_len']}; the model has positions for {model.seq_len}")
     if given.get("rgb", model.rgb) != model.rgb:
@@ -310,4 +324,7 @@ def _run_options(model: Classifier, given: dict[str, Any]) -> dict[str, Any]:
     if model.rgb:
         options["rgb"] = True
     run.update(options)
-    return {key: run[key] for key in (*_options.DATA, *_options.MODEL, *_options.TRAIN) if key in run}
+    try:
+        return {key: _options.check(key, run[key]) for key in (*_options.DATA, *_options.MODEL, *_options.TRAIN) if key in run}
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"model is none that the program has; {error}") from error

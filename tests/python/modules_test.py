@@ -346,6 +346,7 @@ class MisuseTest(unittest.TestCase):
 
     def test_inputs(self):
         module, x = hkt.HKTAttention(8, 2), torch.randn(2, 9, 8)
+        eight = x.to(torch.float8_e4m3fn)
         model, ids = hkt.Classifier(5, 2, 9, d_model=8), torch.zeros(2, 9, dtype=torch.int64)
         for kind, message, call in [
             (ValueError, r"x has shape \[9, 8\]; it must be \[B, T, d_model = 8\]", lambda: module(x[0])),

@@ -351,11 +351,32 @@ class RunTest(unittest.TestCase):
             (ValueError, "is one that 'hkt train' works in .it has state.safetensors.; choose another", lambda: hkt.save(model, self.root / "hkt")),
             (ValueError, "config has heads, which the model decides", lambda: hkt.save(model, self.root / "x", config={"heads": 2})),
             (ValueError, "config has colour, which the program does not know", lambda: hkt.save(model, self.root / "x", config={"colour": 2})),
+            (TypeError, "config: task is 3 of type int; it must be text", lambda: hkt.save(model, self.root / "x", config={"task": 3})),
+            (TypeError, "config: task is tensor.1. of type Tensor", lambda: hkt.save(model, self.root / "x", config={"task": torch.tensor(1)})),
+            (ValueError, "config: batch is 0; it must be at least 1", lambda: hkt.save(model, self.root / "x", config={"batch": 0})),
+            (ValueError, "config: lr is nan; it must be above 0", lambda: hkt.save(model, self.root / "x", config={"lr": math.nan})),
+            (TypeError, "config is a list; it must be a dict", lambda: hkt.save(model, self.root / "x", config=[1])),
+            (TypeError, "config has 1 of type int; its keys must be names of options", lambda: hkt.save(model, self.root / "x", config={1: 2})),
+            (ValueError, "run_folder .*metrics.jsonl is a file; name a folder", lambda: hkt.save(model, self.root / "hkt/metrics.jsonl")),
+            (ValueError, "run_folder .*metrics.jsonl is a file", lambda: hkt.save(model, self.root / "hkt/metrics.jsonl/a/b")),
+            (ValueError, "model is none that the program has; dropout is 0.995; it must be at least 0 and at most 0.99",
+             lambda: hkt.save(hkt.Classifier(16, 10, 96, dropout=0.995), self.root / "x")),
+            (TypeError, "torch.float8_e4m3fn; a file holds",
+             lambda: hkt.save(hkt.Classifier(16, 10, 96).to(torch.float8_e4m3fn), self.root / "x")),
             (ValueError, "config has seq_len = 5; the model has positions for 96", lambda: hkt.save(model, self.root / "x", config={"seq_len": 5})),
         ]:
             with self.assertRaisesRegex(kind, message):
                 call()
         self.assertFalse((self.root / "x").exists())
+
+    def test_options_as_a_file_holds_them(self):
+        model = hkt.load(self.root / "hkt")
+        folder = self.root / "options"
+        hkt.save(model, folder, config={"lr": 1, "steps": 2e3, "max_time": 0.5})
+        config = json.loads((folder / "config.json").read_text())
+        self.assertEqual((config["lr"], config["steps"], config["max_time"]), (1, 2000, 0.5))
+        self.assertIsInstance(config["steps"], int)
+        self.assertEqual(program("eval", folder, "--json")[0], 0)
 
     def test_options_are_those_of_the_program(self):
         header = (SOURCE / "hkt/base/config.h").read_text()

@@ -2,6 +2,7 @@
 
 import copy
 import pathlib
+import re
 import tempfile
 import unittest
 import warnings
@@ -191,6 +192,17 @@ class SubmoduleTest(unittest.TestCase):
         module.query[1], module.conv[0] = nn.Linear(D, D), nn.Linear(D, D // 2)
         with self.assertRaisesRegex(ValueError, r"conv\.0 gives \[2, 24, 8\]"):
             module(self.x)
+        module = layer()
+        module.output = nn.Linear(D, D // 2)
+        with self.assertRaisesRegex(ValueError, r"output gives \[2, 24, 8\]; it must give \[2, 24, 16\] for an input of \[2, 24, 16\]"):
+            module(self.x)
+        with self.assertRaisesRegex(Exception, r"output gives"):
+            torch.compile(module, backend="eager", fullgraph=True)(self.x)
+        for other, gives in ((nn.Identity(), "[2, 24, 16]"), (nn.Flatten(), "[2, 384]"), (nn.AvgPool1d(2), "[2, 24, 8]")):
+            module = layer()
+            module.downsample["1"] = other
+            with self.assertRaisesRegex(ValueError, rf"downsample\.1 gives {re.escape(gives)}; it must give \[2, 12, 16\]"):
+                module(self.x)
 
     def test_compiled_with_lora_and_hooks(self):
         module = layer()
