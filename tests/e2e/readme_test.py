@@ -27,7 +27,8 @@ NOT_RUN = [re.compile(p) for p in (
     r"git clone \S+", r"cd \S+", r"(TORCH_INDEX_URL=\S+ )?make (demo|test|check|build|bench|format)", r"pip install \.",
     r'export PATH="\$PWD/build/release:\$PATH"', r"cmake --preset release", r"cmake --build --preset release",
     r"cmake --install build/release --prefix PREFIX", r'(HKT_DATA=\S+ )?ctest --preset release( -[LR] ("[\w|]+"|\w+))?( --output-on-failure)?',
-    r"tensorboard --logdir \S+", r"hkt analyze runs/first[^#]*(#.*)?", r"from safetensors.torch import load_file", r'weights = load_file\("\S+"\)')]
+    r"tensorboard --logdir \S+", r"hkt analyze runs/first[^#]*(#.*)?",
+    r"(HKT_DATA=\S+ )?hkt reproduce [^#]*(#.*)?", r"from safetensors.torch import load_file", r'weights = load_file\("\S+"\)')]
 
 WRAPPER = '''#!{python}
 import os, sys
