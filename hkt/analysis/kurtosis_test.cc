@@ -183,7 +183,7 @@ TEST(Mardia, WithoutRowsIsAnError) {
 
 // A dead layer: no figure of it, and no end of the analysis either.
 TEST(Mardia, EqualRowsHaveNoKurtosis) {
-  for (const double value : {0.0, 2.0, 0.1}) {
+  for (const double value : {0.0, 2.0, 0.1, 0.7, 1.0 / 3}) {
     const std::vector<at::Tensor> equal = {at::full({50, 3}, value, at::kDouble),
                                            at::full({7, 3}, value, at::kDouble)};
     const Mardia mardia = MeasureMardia(equal);
