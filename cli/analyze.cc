@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <memory>
 
@@ -81,13 +82,21 @@ void AddAnalyze(CLI::App& root) {
           flags->request,
           [&](const std::string& what, int64_t done, int64_t all) { line.Show(what, done, all); });
     }
+    // First into the folder, so that a reader that closes the pipe early does not cost the file;
+    // and the figures are printed even where the folder cannot be written.
+    std::exception_ptr not_written;
+    try {
+      analysis::WriteAnalysis(flags->request.run, document);
+    } catch (...) {
+      not_written = std::current_exception();
+    }
     if (flags->json) {
       std::cout << io::PrettyJson(document) << std::flush;  // a row of a matrix a line
     } else {
       PrintAnalysis(document);
     }
-    std::fflush(stdout);  // the figures are out even where the folder cannot be written
-    analysis::WriteAnalysis(flags->request.run, document);
+    std::fflush(stdout);
+    if (not_written) std::rethrow_exception(not_written);
   });
 }
 

@@ -164,8 +164,10 @@ void PrintExample(const Json& example) {
 void PrintPublished(const Json& document, const std::string& subject) {
   for (const Json& figure : document["published"]) {
     if (figure["subject"] != subject) continue;
+    const bool share = figure["name"] == "negative_share" || figure["name"] == "hierarchy_removed";
     std::printf("  Published: %s. Here: %s. %s\n", figure["published"].get<std::string>().c_str(),
-                Number(figure["here"], "%.3g").c_str(), figure["note"].get<std::string>().c_str());
+                (share ? Percent(figure["here"]) : Number(figure["here"], "%.3g")).c_str(),
+                figure["note"].get<std::string>().c_str());
   }
 }
 

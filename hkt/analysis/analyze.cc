@@ -195,6 +195,12 @@ Json Analyze(const AnalyzeRequest& request, const AnalyzeProgress& progress) {
   const std::vector<Layer> layers = ReadLayers(run);
   const Json shown = ExampleToJson(run, layers, example);
 
+  std::vector<std::string> exported;
+  if (!request.export_to.empty()) {
+    exported = ExportExample(run, layers, example, request.export_to);
+    progress("matrices of the example", 1, 1);
+  }
+
   const auto name = [](const std::string& folder) { return io::RunFolder(folder).root().string(); };
   Json json;
   json[io::kVersionKey] = std::string(Version());
@@ -209,11 +215,8 @@ Json Analyze(const AnalyzeRequest& request, const AnalyzeProgress& progress) {
   if (initial) beside("initial", *initial, request.run);
   if (other) beside("compare", *other, request.compare);
   json["example"] = shown;
-  if (!request.export_to.empty()) {
-    const auto files = ExportExample(run, layers, example, request.export_to);
-    json["example"]["exported"] = {{"folder", request.export_to}, {"files", files}};
-    progress("matrices of the example", 1, 1);
-  }
+  if (!exported.empty())
+    json["example"]["exported"] = {{"folder", request.export_to}, {"files", exported}};
   ClearNonFinite(json);
   return json;
 }

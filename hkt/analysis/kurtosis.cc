@@ -20,6 +20,7 @@ namespace hkt::analysis {
 namespace {
 
 constexpr double kRankTolerance = 1e-9;
+constexpr double kEqualRows = 1e-12;  // of their size, far above rounding
 constexpr int kResamples = 200;
 
 // Standard deviation over resamples of the sequences of sum(share) / sum(rows).
@@ -68,8 +69,10 @@ Spread MeasureSpread(std::span<const at::Tensor> sequences, bool centred) {
   spread.covariance /= n;
   const auto [values, vectors] = at::linalg_eigh(spread.covariance);
   const double largest = values[d - 1].item<double>();
-  Check(largest > 0, "all rows are equal: they have no covariance");
-  const int64_t dropped = values.le(kRankTolerance * largest).sum().item<int64_t>();
+  // Rows that are equal but for rounding span nothing.
+  const double equal = kEqualRows * kEqualRows * (sum / n).square().sum().item<double>();
+  const double least = largest > equal ? kRankTolerance * largest : largest;
+  const int64_t dropped = values.le(least).sum().item<int64_t>();
   spread.values = values.slice(0, dropped).contiguous();
   spread.vectors = vectors.slice(1, dropped).contiguous();
   return spread;
@@ -124,6 +127,9 @@ Mardia MeasureMardia(std::span<const at::Tensor> sequences, uint64_t seed) {
   mardia.gaussian_se = GaussianKurtosisError(r, spread.rows);
   mardia.bootstrap_se = BootstrapError(shares, rows, seed) * unbiased;
   mardia.saturated = mardia.kappa > rank * (n - 1) / 4;
+  if (r == 0) {  // nothing varies, so that there is no distance to measure
+    mardia.kappa = mardia.gamma = mardia.bootstrap_se = std::nan("");
+  }
   mardia.too_few = mardia.sequences < 64 || spread.rows < 50 * r;
   for (size_t i = 0; i < kRidges.size(); ++i) {
     const at::Tensor h = spread.values / (spread.values + kRidges[i] * trace);

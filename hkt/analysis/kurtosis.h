@@ -14,7 +14,7 @@ namespace hkt::analysis {
 
 // Mean and covariance of rows, 1/n. Where rows do not fill the space (after a LayerNorm without
 // GELU they lie in d - 1 dimensions), directions with less than 1e-9 of the largest eigenvalue are
-// left out, and their number r stands for d everywhere.
+// left out, and their number r stands for d everywhere; 0 where all rows are equal.
 struct Spread {
   int64_t rows = 0;
   at::Tensor mean;        // [d]
@@ -28,7 +28,7 @@ struct Spread {
 };
 
 // sequences[i] [n_i, d] in double. Centred on the mean, or about 0 with `centred` false: mean is
-// then 0 and covariance E x x^T. Error without rows, or where all of them are equal.
+// then 0 and covariance E x x^T. Error without rows.
 Spread MeasureSpread(std::span<const at::Tensor> sequences, bool centred = true);
 
 inline constexpr std::array<double, 3> kRidges = {0, 1e-4, 1};

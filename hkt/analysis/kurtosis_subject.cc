@@ -18,8 +18,6 @@
 namespace hkt::analysis {
 namespace {
 
-constexpr int64_t kKeptBytes = int64_t{1} << 30;
-
 // Kurtosis of one distribution of scores over sequences.
 struct ScoreSums {
   std::vector<double> each;  // of every sequence where the scores vary
@@ -92,8 +90,9 @@ double MeanSameCell(const std::vector<at::Tensor>& z, int64_t step, bool causal)
 
 class KurtosisSubject final : public Subject {
  public:
-  KurtosisSubject(const std::vector<Layer>& layers, int64_t pairs, uint64_t seed)
-      : pairs_(pairs), seed_(seed) {
+  KurtosisSubject(const std::vector<Layer>& layers, int64_t pairs, uint64_t seed,
+                  int64_t keep_bytes)
+      : pairs_(pairs), keep_bytes_(keep_bytes), seed_(seed) {
     for (const Layer& layer : layers) {
       const auto H = static_cast<size_t>(layer.H);
       layers_.push_back(
@@ -108,7 +107,7 @@ class KurtosisSubject final : public Subject {
       for (const at::Tensor& z : of_layer.z)
         bytes += z.numel() * static_cast<int64_t>(sizeof(double));
     }
-    const bool keep = kept_bytes_ + bytes <= kKeptBytes;
+    const bool keep = kept_bytes_ + bytes <= keep_bytes_;
     if (keep) kept_bytes_ += bytes;
     for (size_t i = 0; i < layers_.size(); ++i) {
       LayerState& state = layers_[i];
@@ -159,7 +158,7 @@ class KurtosisSubject final : public Subject {
 
   void FinishLevel(size_t i, int64_t l, Json& levels, Json& forms, Json& scores);
 
-  int64_t pairs_;
+  int64_t pairs_, keep_bytes_;
   uint64_t seed_;
   int64_t sequences_ = 0, kept_bytes_ = 0;
   std::vector<LayerState> layers_;
@@ -212,7 +211,7 @@ void KurtosisSubject::FinishLevel(size_t i, int64_t l, Json& levels, Json& forms
                  {"eta", square / gaussian - 1},
                  {"gamma", mardia.gamma},
                  {"same_cell_bound", mardia.kappa * same_norm * same_norm},
-                 {"second_moment", sums.centred_square / static_cast<double>(sequences_)},
+                 {"second_moment", sums.centred_square / static_cast<double>(mardia.sequences)},
                  {"second_moment_predicted",
                   LevelSecondMoment(same_cell, mardia.gamma, gaussian, independent)}};
     form["second_moment_bound"] = nullptr;
@@ -233,8 +232,8 @@ void KurtosisSubject::FinishLevel(size_t i, int64_t l, Json& levels, Json& forms
 }  // namespace
 
 std::unique_ptr<Subject> MakeKurtosisSubject(const std::vector<Layer>& layers, int64_t pairs,
-                                             uint64_t seed) {
-  return std::make_unique<KurtosisSubject>(layers, pairs, seed);
+                                             uint64_t seed, int64_t keep_bytes) {
+  return std::make_unique<KurtosisSubject>(layers, pairs, seed, keep_bytes);
 }
 
 }  // namespace hkt::analysis

@@ -13,8 +13,10 @@ namespace hkt::analysis {
 // scores' own distribution, per layer, head and level, and fused.
 //   kurtosis.*: docs/analyze.md.
 // `pairs` are drawn from each sequence. Keeps the undecimated levels of the sequences until Finish,
-// T d L doubles each, up to 1 GiB; of those beyond only the scores count. Error for rotary layers.
+// T d L doubles each and layer, up to `keep_bytes`; of those beyond only the scores count. Error
+// for rotary layers.
 std::unique_ptr<Subject> MakeKurtosisSubject(const std::vector<Layer>& layers, int64_t pairs = 4096,
-                                             uint64_t seed = 1);
+                                             uint64_t seed = 1,
+                                             int64_t keep_bytes = int64_t{1} << 30);
 
 }  // namespace hkt::analysis

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "hkt/analysis/analysis_test_util.h"
@@ -15,13 +16,30 @@
 namespace hkt::analysis {
 namespace {
 
-Json Analyse(const Layer& layer, int64_t sequences, const std::function<at::Tensor()>& tokens) {
-  const auto subject = MakeKurtosisSubject({layer}, 2000);
+Json Analyse(const Layer& layer, int64_t sequences, const std::function<at::Tensor()>& tokens,
+             int64_t keep_bytes = int64_t{1} << 30) {
+  const auto subject = MakeKurtosisSubject({layer}, 2000, 1, keep_bytes);
   for (int64_t n = 0; n < sequences; ++n) {
     const at::Tensor x = tokens();
     subject->Visit({.index = n, .length = x.size(0), .inputs = {x}}, {Pyramid(layer, x)});
   }
   return subject->Finish();
+}
+
+// What does not fit is left out of every figure that needs whole sequences, and nothing else of
+// them.
+TEST(KurtosisSubject, SequencesBeyondTheMemoryAreLeftOut) {
+  const Layer layer = RandomLayer({.d = 6, .L = 2}, 2);
+  const auto tokens = [](uint64_t seed) {
+    return [sampler = std::make_shared<Sampler>(seed)] { return sampler->Normal({50, 6}); };
+  };
+  const int64_t a_sequence = 50 * 6 * 2 * 8;  // T d L doubles
+  const Json part = Analyse(layer, 12, tokens(1), 5 * a_sequence + 100);
+  const Json five = Analyse(layer, 5, tokens(1));
+  EXPECT_EQ(part["levels"], five["levels"]);
+  EXPECT_EQ(part["forms"], five["forms"]);
+  EXPECT_EQ(part["sequences"], 12);
+  EXPECT_NE(part["scores"], five["scores"]);
 }
 
 // Independent elliptical tokens at level 0: gamma, eta and the scores' kurtosis are closed forms.

@@ -167,7 +167,7 @@ TEST(Mardia, BootstrapIsThatOfTheWholeEstimator) {
                    at::tensor(kappas, at::kDouble).std().item<double>(), 0.3));
 }
 
-TEST(Mardia, WithoutRowsOrSpreadIsAnError) {
+TEST(Mardia, WithoutRowsIsAnError) {
   using ::testing::HasSubstr;
   const auto message = [](const std::vector<at::Tensor>& sequences) -> std::string {
     try {
@@ -179,7 +179,20 @@ TEST(Mardia, WithoutRowsOrSpreadIsAnError) {
   };
   EXPECT_THAT(message({}), HasSubstr("no sequences"));
   EXPECT_THAT(message({at::zeros({0, 3}, at::kDouble)}), HasSubstr("no rows"));
-  EXPECT_THAT(message({at::full({5, 3}, 2.0, at::kDouble)}), HasSubstr("all rows are equal"));
+}
+
+// A dead layer: no figure of it, and no end of the analysis either.
+TEST(Mardia, EqualRowsHaveNoKurtosis) {
+  for (const double value : {0.0, 2.0, 0.1, 0.7, 1.0 / 3}) {
+    const std::vector<at::Tensor> equal = {at::full({50, 3}, value, at::kDouble),
+                                           at::full({7, 3}, value, at::kDouble)};
+    const Mardia mardia = MeasureMardia(equal);
+    EXPECT_EQ(mardia.rank, 0);
+    EXPECT_EQ(mardia.rows, 57);
+    EXPECT_TRUE(std::isnan(mardia.kappa)) << mardia.kappa;
+    EXPECT_TRUE(std::isnan(mardia.gamma));
+    for (const double factor : mardia.ridge_factor) EXPECT_TRUE(std::isnan(factor));
+  }
 }
 
 }  // namespace

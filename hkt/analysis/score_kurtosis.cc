@@ -32,7 +32,10 @@ void PooledKurtosis::Add(const at::Tensor& values) {
 }
 
 double PooledKurtosis::value() const {
-  return m2_ > 0 ? count_ * m4_ / (m2_ * m2_) : std::numeric_limits<double>::quiet_NaN();
+  // Below it a spread is the rounding of equal values.
+  constexpr double kEqual = 1e-12;
+  return m2_ > count_ * kEqual * kEqual * mean_ * mean_ ? count_ * m4_ / (m2_ * m2_)
+                                                        : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace hkt::analysis

@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/eye.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
@@ -23,6 +24,9 @@ TEST(ScoreKurtosis, KnownValues) {
   EXPECT_DOUBLE_EQ(Kurtosis(at::tensor({-1.0, 1.0, -1.0, 1.0}, at::kDouble)), 1);
   EXPECT_DOUBLE_EQ(Kurtosis(at::tensor({5.0, 5.0, 5.0, 9.0}, at::kDouble)), 7.0 / 3);
   EXPECT_TRUE(std::isnan(Kurtosis(at::tensor({2.0, 2.0}, at::kDouble))));
+  // Nor of equal values whose mean is not theirs to the last bit.
+  EXPECT_TRUE(std::isnan(Kurtosis(at::full({4096}, 0.1, at::kDouble))));
+  EXPECT_TRUE(std::isnan(Kurtosis(at::full({3}, 1e-3 / 3, at::kDouble))));
   Sampler sampler(1);
   EXPECT_NEAR(Kurtosis(sampler.Normal({kRows})), 3, 5 * std::sqrt(24.0 / kRows));
 }

@@ -65,11 +65,11 @@ function chart({id, title, note, spec, columns, rows, description}) {
       el('details', {}, el('summary', {}, 'Numbers'), table(title, columns, rows, {name: id})));
 }
 
-async function draw(entry) {
-  const width = entry.plot.clientWidth;
+async function draw(entry, width) {
   if (width === 0 || !entry.plot.isConnected) return;
   entry.width = width;
   await drawAt(entry, width);
+  if (!entry.spec(width).facet) return;
   // Facets have no width of their own to be told: what their labels take is known once they are drawn.
   const excess = entry.plot.scrollWidth - entry.plot.clientWidth;
   if (excess > 0) await drawAt(entry, width - excess);
@@ -98,9 +98,10 @@ async function drawAt(entry, width) {
 }
 
 async function drawAll(entries) {
-  for (const entry of entries) {
+  const widths = entries.map((entry) => entry.plot.clientWidth);  // before the first plot: each answer after one lays the page out anew
+  for (const [i, entry] of entries.entries()) {
     try {
-      await draw(entry);
+      await draw(entry, widths[i]);
     } catch (error) {
       entry.plot.replaceChildren(el('p', {class: 'problem'}, `This plot could not be drawn: ${error.message}`));
       console.error(error);
