@@ -13,12 +13,14 @@
 #include <ATen/ops/linalg_inv.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mv.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
+#include "hkt/analysis/decomposition.h"
 #include "hkt/analysis/kurtosis.h"
 #include "hkt/analysis/sample_test_util.h"
 
@@ -230,6 +232,63 @@ TEST(Correction, LevelSecondMomentOverCausalPairs) {
   const double share = SameCellShare(16, 4, true);
   EXPECT_TRUE(Within(mean, LevelSecondMoment(share, 1, gaussian, independent)));
   EXPECT_FALSE(Within(mean, LevelSecondMoment(share, 0, gaussian, independent)));
+}
+
+// (f) Put into 3.2: sqrt(E_H(L)) <= sum_{l >= L} |a_l| sqrt(kappa_l) |A_l|, of any law, tokens that
+// depend on each other included, every level with its own second moments, about 0. 40 rows of 30
+// keys.
+TEST(Correction, BoundsTheHierarchicalTerm) {
+  constexpr int64_t kTokens = 30, kQueries = 40;
+  constexpr size_t kLevels = 4;
+  Sampler sampler(40);
+  std::vector<at::Tensor> scores;  // [rows, keys]
+  std::vector<double> bounds;
+  at::Tensor target;
+  for (size_t l = 0; l < kLevels; ++l) {
+    const at::Tensor keys = Skewed(sampler, kTokens, kWidth) + sampler.Normal({kWidth});
+    const at::Tensor queries =
+        keys.narrow(0, 0, 10).repeat({4, 1}) + 0.1 * Skewed(sampler, kQueries, kWidth);
+    const at::Tensor M = sampler.Normal({kWidth, kWidth});
+    scores.push_back(at::mm(at::mm(queries, M), keys.t()));
+    const at::Tensor sigma_x = at::mm(queries.t(), queries) / kQueries;
+    const at::Tensor sigma_y = at::mm(keys.t(), keys) / kTokens;
+    const double a = sampler.Normal({1}).item<double>();
+    const double kappa = std::sqrt(Kappa(queries, sigma_x) * Kappa(keys, sigma_y));
+    bounds.push_back(std::abs(a) * std::sqrt(kappa) * OperatorNorm(M, sigma_x, sigma_y));
+    target = l == 0 ? a * scores[l] : target + a * scores[l];
+  }
+  const auto term = [&](size_t levels, bool centred) {
+    const auto column = [&](const at::Tensor& x) {
+      return (centred ? x - x.mean(1, /*keepdim=*/true) : x).flatten();
+    };
+    std::vector<at::Tensor> columns;
+    for (const at::Tensor& x : scores) columns.push_back(column(x));
+    const at::Tensor u = at::stack(columns, 1).narrow(1, 0, static_cast<int64_t>(levels));
+    const at::Tensor wanted = column(target);
+    return Decompose(wanted, wanted * 0, u, u).hierarchical / static_cast<double>(wanted.numel());
+  };
+  for (size_t L = 0; L < kLevels; ++L) {
+    double bound = 0;
+    for (size_t l = L; l < kLevels; ++l) bound += bounds[l];
+    EXPECT_LE(std::sqrt(term(L, false)), bound) << L;
+    EXPECT_GT(term(L, false), 0);
+    // Centring the rows only lowers the left side.
+    EXPECT_LT(term(L, true), term(L, false)) << L;
+  }
+  EXPECT_LE(term(kLevels, false), 1e-18 * term(0, false));
+}
+
+// The same with the exact second moment of elliptical tokens, and not without its correction: one
+// token in both places, a single level.
+TEST(Correction, BoundOfTheHierarchicalTermNeedsTheCorrection) {
+  Setting set(41);
+  const at::Tensor x = set.Elliptical(), scores = Scores(x, set.M, x);
+  const double a = 0.7, n = static_cast<double>(kRows);
+  const at::Tensor target = a * scores, none = scores.unsqueeze(1).narrow(1, 0, 0);
+  const double measured = Decompose(target, target * 0, none, none).hierarchical / n;
+  const double gaussian = GaussianSecondMoment(set.M, set.sigma);
+  EXPECT_LE(std::sqrt(measured), a * std::sqrt(2 * gaussian) * 1.02);  // 1.02: of a sample
+  EXPECT_GT(std::sqrt(measured), a * std::sqrt(gaussian) * 1.2);
 }
 
 }  // namespace

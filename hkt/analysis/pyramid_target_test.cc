@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 namespace hkt::analysis {
@@ -26,6 +27,18 @@ TEST(PyramidTarget, DecaysBelowItsTail) {
     EXPECT_EQ(json["rows"][2]["hierarchical"], head.truncations[2].terms.hierarchical);
     EXPECT_EQ(MeasurePyramidTarget({.seed = seed}).target, head.target);
   }
+}
+
+// The fall that theory.md gives for such pyramids, as a mean over six of them.
+TEST(PyramidTarget, FallsAsMeasuredBefore) {
+  constexpr std::array<double, 4> kBefore = {0.61, 0.21, 0.070, 0.016};
+  std::array<double, 4> mean{};
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const HeadTruncations head = MeasurePyramidTarget({.seed = seed});
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] += head.truncations[i].terms.hierarchical / 6;
+  }
+  for (size_t i = 0; i < mean.size(); ++i)
+    EXPECT_NEAR(mean[i], kBefore[i], 0.35 * kBefore[i]) << i + 1 << " levels";
 }
 
 TEST(PyramidTarget, OtherShapes) {
