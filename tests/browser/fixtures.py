@@ -193,7 +193,7 @@ def run_folder(folder, task="text", tokens=HOSTILE, classes=("<b>bad</b>", "good
         "example": {"index": 3, "length": T, "label": classes[0], "predicted": classes[1], "probability": 0.7, "tokens": list(tokens),
                     "tokens_per_row": 1,
                     "matrices": [{"layer": i, "head": h, "attention": triangle(T, True),
-                                  "levels": [{"level": l, "positions": length[l], "tokens_per_row": 1, "scores": triangle(length[l], False)}
+                                  "levels": [{"level": l, "positions": length[l], "tokens_per_row": 2 ** l, "scores": triangle(length[l], False)}
                                              for l in range(levels)]} for i in range(2) for h in range(2)]}})
 
 

@@ -136,7 +136,7 @@ test('hovering a heat map says token, level and value; the keyboard does the sam
   const text = await page.locator('#tip').textContent();
   assert.ok(text.includes('Level 1'), text);
   assert.ok(text.includes('query: tokens 20–21') && text.includes(`“${analysis.example.tokens.slice(20, 22).join(' ')}”`), text);
-  assert.ok(text.includes('key: tokens 8–9'), text);
+  assert.ok(text.includes('key: tokens 8–9') && analysis.example.matrices[0].levels[1].tokens_per_row === 2, text);
   assert.ok(text.includes(`value: ${String(Number(matrix[row][column].toPrecision(4))).replace('-', '−')}`), `${text}, expected ${matrix[row][column]}`);
   await page.mouse.move(box.x + box.width * (n - 0.5) / n, box.y + 2);
   assert.ok((await page.locator('#tip').textContent()).includes('hidden by the causal mask'));

@@ -173,12 +173,12 @@ const kLow = '₀₁₂₃₄₅₆₇₈₉', kHigh = '⁰¹²³⁴⁵⁶⁷⁸
 const small = (number, digits) => String(number).replace(/\d/g, (digit) => digits[digit]);
 
 function examplePanel(run, layer, head) {
-  const example = run.analysis.example, task = run.config.task, stride = run.analysis.shape.stride;
+  const example = run.analysis.example, task = run.config.task;
   const matrices = example.matrices.find((one) => one.layer === layer && one.head === head);
   if (!matrices) return el('p', {class: 'problem'}, `The example has no matrices of layer ${layer}, head ${head}.`);
   const maps = [{kind: 'attention', title: 'Fused attention', matrix: unpackMatrix(matrices.attention), cell: example.tokens_per_row, level: null},
     ...matrices.levels.map((level) => ({kind: 'scores', title: `Level ${level.level}: λ${small(level.level, kLow)} S⁽${small(level.level, kHigh)}⁾`, matrix: unpackMatrix(level.scores),
-                                        cell: level.tokens_per_row * stride ** level.level, level: level.level}))];
+                                        cell: level.tokens_per_row, level: level.level}))];
   const readout = el('p', {id: 'example-readout', class: 'readout', role: 'status'}, 'Point at a cell, or move there with the arrow keys.');
   const view = tokenView(example, task);
   const ranking = el('div');
