@@ -6,6 +6,7 @@
 
 #include "hkt/io/config_json.h"
 #include "hkt/report/experiments_report.h"
+#include "hkt/report/statistics.h"
 
 namespace hkt::report {
 namespace {
@@ -13,15 +14,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What tells no model from another: evaluation, logs, and the seed.
-const std::set<std::string> kNotCompared = {"seed",       "data",       "threads",
-                                            "eval_every", "save_every", "keep_states",
-                                            "log_every",  "max_time",   "tensorboard"};
+const std::set<std::string> kNotOfTheModel = {"seed",       "data",       "threads",
+                                              "eval_every", "save_every", "keep_states",
+                                              "log_every",  "max_time",   "tensorboard"};
 
 // Options by which `config` differs from `reference`, with its own values.
 Json Changes(const Json& config, const Json& reference) {
   Json changes = Json::object();
   for (const auto& [name, value] : config.items()) {
-    if (!kNotCompared.contains(name) && reference.value(name, Json()) != value)
+    if (!kNotOfTheModel.contains(name) && reference.value(name, Json()) != value)
       changes[name] = value;
   }
   return changes;
@@ -57,15 +58,16 @@ const PlannedRow* Reference(const std::vector<const PlannedRow*>& rows) {
 }
 
 Json Figures(const PlannedRow& planned) {
-  std::vector<double> test, best;
+  std::vector<double> test, best, cpu;
   Json seeds = Json::array();
-  double cpu = 0;
   int64_t examples = 0, validation_examples = 0;
+  std::optional<int64_t> parameters;
   for (const Result* result : planned.row.results) {
     test.push_back(result->test_accuracy);
     best.push_back(result->best_accuracy);
     seeds.push_back(result->seed);
-    cpu += result->cpu_seconds;
+    if (result->cpu_seconds) cpu.push_back(*result->cpu_seconds);
+    if (result->parameters) parameters = result->parameters;
     examples = result->test_examples;
     validation_examples = result->validation_examples;
   }
@@ -80,8 +82,8 @@ Json Figures(const PlannedRow& planned) {
           {"best", SummaryJson(best)},
           {"test_examples", any ? Json(examples) : Json(nullptr)},
           {"validation_examples", any ? Json(validation_examples) : Json(nullptr)},
-          {"parameters", any ? Json(planned.row.results.front()->parameters) : Json(nullptr)},
-          {"cpu_seconds", any ? Json(cpu / static_cast<double>(test.size())) : Json(nullptr)}};
+          {"parameters", parameters ? Json(*parameters) : Json(nullptr)},
+          {"cpu_seconds", cpu.empty() ? Json(nullptr) : Json(Summarise(cpu).mean)}};
 }
 
 }  // namespace

@@ -36,10 +36,14 @@ std::string TaskTitle(const std::string& task) {
   return task;
 }
 
+// Of the results that have it.
 template <class Field>
 std::vector<double> Values(const Row& row, Field field) {
   std::vector<double> values;
-  for (const Result* result : row.results) values.push_back(static_cast<double>(field(*result)));
+  for (const Result* result : row.results) {
+    const std::optional<double> value(field(*result));
+    if (value) values.push_back(*value);
+  }
   return values;
 }
 
@@ -251,7 +255,9 @@ Json ReportExperiments(const std::filesystem::path& folder, const std::string& t
   const std::filesystem::path beside = places.results(tier).parent_path();
   size_t done = 0;
   for (const PlannedRow& planned : rows) done += planned.row.results.size();
-  Json json = {{"folder", folder.lexically_normal().string()},
+  std::filesystem::path place = std::filesystem::absolute(folder).lexically_normal();
+  if (!place.has_filename()) place = place.parent_path();  // of "experiments/"
+  Json json = {{"folder", place.filename().string()},      // no path of the machine
                {"tier", tier},
                {"runs_planned", runs.size()},
                {"runs_done", done}};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "hkt/io/file.h"
 #include "hkt/io/run_folder.h"
 #include "hkt/report/statistics.h"
 
@@ -12,8 +13,6 @@ namespace hkt::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int64_t kFormat = 1;
 
 // A list of lists of `columns` numbers; from `optional` on a column may be null.
 Json Points(const JsonReader& list, size_t columns, size_t optional) {
@@ -67,8 +66,8 @@ Result ReadResult(const std::filesystem::path& path) {
   Json storage;
   const JsonReader file = JsonReader::Read(path, "hkt reproduce", storage);
   const int64_t format = file["format"].Count();
-  Check(format >= 1 && format <= kFormat, path.string(), ": format ", format,
-        ", this hkt reads up to ", kFormat, "; update hkt");
+  Check(format >= 1 && format <= kResultFormat, path.string(), ": format ", format,
+        ", this hkt reads up to ", kResultFormat, "; update hkt");
   io::CheckWrittenBy(file["hkt_version"].Text(), path.string());
   Result result;
   result.path = path;
@@ -77,6 +76,10 @@ Result ReadResult(const std::filesystem::path& path) {
   result.group = file["group"].Text();
   result.task = file["task"].Text();
   result.seed = file["seed"].Count();
+  const std::string id = Concat(result.name, "-s", result.seed), tier = file["tier"].Text();
+  Check(path.stem() == id && path.parent_path().filename() == tier, path.string(),
+        ": it says that it is ", id, " of tier ", tier, ", whose place is ", tier, "/", id,
+        ".json; a result counts once: remove the copy, or move the file back");
   if (file.Has("commit")) result.commit = file["commit"].Text();
   result.processor = file["processor"].Text();
   if (!file["config"].json().is_object()) file["config"].FailHere("an object");
@@ -116,12 +119,15 @@ Result ReadResult(const std::filesystem::path& path) {
 
 std::vector<Result> ReadResults(const std::filesystem::path& folder) {
   std::vector<Result> results;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.path().extension() == ".json" && !name.starts_with('.'))
-      results.push_back(ReadResult(entry.path()));
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return results;
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    const std::filesystem::path& path = entries->path();
+    if (path.extension() == ".json" && !path.filename().string().starts_with('.'))
+      results.push_back(ReadResult(path));
   }
+  if (error) throw Error(io::SystemMessage("read the folder", folder, error.value()));
   std::sort(results.begin(), results.end(), [](const Result& a, const Result& b) {
     return std::tie(a.name, a.seed) < std::tie(b.name, b.seed);
   });
