@@ -4,10 +4,13 @@
 #include <map>
 #include <utility>
 
+#include "hkt/base/error.h"
 #include "hkt/report/rounded.h"
 
 namespace hkt::report {
 namespace {
+
+constexpr int64_t kMostLevels = 64;  // a level halves the positions at least
 
 struct Source {
   const char* name;     // in the result
@@ -33,7 +36,7 @@ constexpr std::array<Source, 11> kSources = {{
 const Json* Rows(const Json& document, const Source& source) {
   if (!document.contains(source.subject)) return nullptr;  // passed over, for rotary models
   const Json& subject = document[source.subject];
-  return subject.contains(source.list) ? &subject[source.list] : nullptr;
+  return &subject.at(source.list);
 }
 
 using Figures = std::map<std::pair<int64_t, int64_t>, std::vector<Json>>;  // [layer, head][level]
@@ -45,9 +48,14 @@ Figures ByHead(const Json& document, const Source& source) {
   for (const Json& row : *rows) {
     if (row.at("level").is_null()) continue;  // the fused score
     auto& levels = figures[{row.at("layer").get<int64_t>(), row.at("head").get<int64_t>()}];
-    const auto level = row.at("level").get<size_t>();
-    if (levels.size() <= level) levels.resize(level + 1);
-    levels[level] = row.at(source.key);
+    const auto level = row.at("level").get<int64_t>();
+    const Json& value = row.at(source.key);
+    Check(level >= 0 && level < kMostLevels && (value.is_number() || value.is_null()),
+          source.subject, ".", source.list, ": level ", level, " has no number as its ",
+          source.key);
+    const auto at = static_cast<size_t>(level);
+    if (levels.size() <= at) levels.resize(at + 1);
+    levels[at] = value;
   }
   return figures;
 }

@@ -89,7 +89,7 @@ std::optional<ExitStatus> ChildProcess::Poll() {
 }
 
 void ChildProcess::Send(int signal) {
-  if (!status_) ::kill(pid_, signal);
+  if (!status_) ::kill(-pid_, signal);
 }
 
 std::string Tail(const std::filesystem::path& path, int lines) {
@@ -107,22 +107,6 @@ std::string Tail(const std::filesystem::path& path, int lines) {
   const auto first = all.size() - std::min(all.size(), static_cast<size_t>(std::max(0, lines)));
   for (size_t i = first; i < all.size(); ++i) text += all[i] + "\n";
   return text;
-}
-
-std::string ShellLine(const std::vector<std::string>& argv) {
-  std::string line;
-  for (const std::string& argument : argv) {
-    const bool plain =
-        !argument.empty() && std::all_of(argument.begin(), argument.end(), [](char c) {
-          return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                 std::strchr("-_./=,:+", c) != nullptr;
-        });
-    std::string word = argument;
-    for (size_t at = 0; (at = word.find('\'', at)) != std::string::npos; at += 4)
-      word.replace(at, 1, "'\\''");
-    line += (line.empty() ? "" : " ") + (plain ? argument : "'" + word + "'");
-  }
-  return line;
 }
 
 }  // namespace hkt::report

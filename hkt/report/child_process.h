@@ -33,6 +33,7 @@ class ChildProcess {
 
   // Its status once it has ended; never waits.
   std::optional<ExitStatus> Poll();
+  // To it and to whatever it began, its process group.
   void Send(int signal);
 
  private:
@@ -43,8 +44,5 @@ class ChildProcess {
 // The last lines of a text file, at most so many; empty where it cannot be read. A line that a
 // terminal would rewrite (\r) counts as its last state.
 std::string Tail(const std::filesystem::path& file, int lines);
-
-// "'a b' c": arguments as one types them into a shell.
-std::string ShellLine(const std::vector<std::string>& argv);
 
 }  // namespace hkt::report

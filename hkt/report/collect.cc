@@ -10,14 +10,13 @@
 #include "hkt/io/safetensors.h"
 #include "hkt/report/analysis_summary.h"
 #include "hkt/report/pack.h"
+#include "hkt/report/result_file.h"
 #include "hkt/report/rounded.h"
 
 namespace hkt::report {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kFormat = 1;
 
 bool Exists(const fs::path& path) {
   std::error_code ignored;
@@ -39,15 +38,26 @@ bool OfTheseWeights(const Json& document, const io::RunFolder& folder) {
              io::SafetensorsFile(folder.model()).checksum();
 }
 
-// eval.json and analysis.json are derived: one that cannot be read is made again.
+// eval.json and analysis.json are derived: one that cannot be read, or does not hold what a result
+// takes from it, is made again.
 template <class Test>
 bool Holds(const fs::path& file, const io::RunFolder& folder, Test test) {
   if (!Exists(file) || !Exists(folder.model())) return false;
   try {
     const Json document = ReadJson(file);
     return OfTheseWeights(document, folder) && test(document);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     return false;
+  }
+}
+
+// What `make` makes of a file; where a value is missing or of another kind, Error names the file.
+template <class Make>
+Json From(const fs::path& file, Make make) {
+  try {
+    return make();
+  } catch (const nlohmann::json::exception& error) {
+    Fail(file.string(), ": not as hkt writes it, or damaged: ", error.what());
   }
 }
 
@@ -65,6 +75,7 @@ Json Curves(const std::vector<Json>& lines) {
   return curve;
 }
 
+// Of the last evaluation, or of the last one that was the best so far.
 Json Point(const std::vector<Json>& lines, bool best) {
   Json point;
   for (const Json& line : lines) {
@@ -78,7 +89,8 @@ Json Point(const std::vector<Json>& lines, bool best) {
 Json Test(const Json& report) {
   const auto labels = report.at("labels").get<std::vector<int32_t>>();
   const auto predicted = report.at("predicted").get<std::vector<int32_t>>();
-  Check(labels.size() == predicted.size(), "labels and predictions differ in number");
+  Check(labels.size() == predicted.size() && report.at("samples") == labels.size(),
+        "labels and predictions differ in number");
   std::vector<int32_t> correct(labels.size());
   for (size_t i = 0; i < labels.size(); ++i) correct[i] = labels[i] == predicted[i] ? 1 : 0;
   const Json& classes = report.at("classes");
@@ -112,29 +124,42 @@ Json Tallies(const Json& tallies, const char* key, bool number) {
   return rows;
 }
 
+// What of eval.json goes into a result: "test", and "by_depth" and "by_operator" of ListOps.
+Json Evaluation(const Json& report) {
+  Json result = {{"test", Test(report)}};
+  if (report.contains("by_depth")) {
+    result["by_depth"] = Tallies(report.at("by_depth"), "depth", true);
+    result["by_operator"] = Tallies(report.at("by_root_operator"), "operator", false);
+  }
+  return result;
+}
+
 }  // namespace
 
 RunProgress ReadProgress(const io::RunFolder& folder) {
   RunProgress progress;
   if (!Exists(folder.metrics())) return progress;
-  for (const Json& line : io::ReadJsonLines(folder.metrics())) {
-    if (!line.is_object() || !line.contains("step") || !line.contains("seconds")) continue;
-    progress.step = line["step"].get<int64_t>();
-    progress.seconds = line["seconds"].get<double>();
-    if (IsKind(line, "eval")) progress.accuracy = line.at("accuracy").get<double>();
-    progress.finished = IsKind(line, "end");
+  for (const Json& json : io::ReadJsonLines(folder.metrics())) {
+    const JsonReader line(json, folder.metrics().string(), "hkt train");
+    if (!line.Has("step") || !line.Has("seconds")) continue;
+    progress.step = line["step"].Count();
+    progress.seconds = line["seconds"].Number();
+    if (IsKind(json, "eval")) progress.accuracy = line["accuracy"].Share();
+    progress.finished = IsKind(json, "end");
   }
   return progress;
 }
 
 bool IsEvaluated(const io::RunFolder& folder) {
-  return Holds(folder.evaluation(), folder,
-               [](const Json& document) { return document.value("split", "") == "test"; });
+  return Holds(folder.evaluation(), folder, [](const Json& document) {
+    return document.value("split", "") == "test" && !Evaluation(document).empty();
+  });
 }
 
 bool IsAnalyzed(const io::RunFolder& folder) {
-  return Holds(folder.analysis(), folder,
-               [](const Json& document) { return document.contains("initial"); });
+  return Holds(folder.analysis(), folder, [](const Json& document) {
+    return document.contains("initial") && !SummarizeAnalysis(document).empty();
+  });
 }
 
 bool WantsAnalysis(const Config& config) {
@@ -151,46 +176,46 @@ Json Collect(const ExperimentRun& run, const io::RunFolder& folder, const std::s
         ": not there, or not of the test split and of these weights; evaluate with 'hkt eval ",
         folder.root().string(), "'");
   const Json& end = lines.back();
-  Json config = ReadJson(folder.config());
-  Json result;
-  try {
-    const Json evaluation = ReadJson(folder.evaluation());
-    result["format"] = kFormat;
-    result["tier"] = run.tier;
-    result["name"] = run.name;
-    result["row"] = run.row;
-    result["group"] = run.group;
-    result["task"] = run.config.data.task;
-    result["seed"] = run.seed;
-    result[io::kVersionKey] = config.at(io::kVersionKey);
-    result["commit"] = end.value("commit", Json());
-    result["processor"] = processor;
-    result["threads"] = config.at("threads");
+  for (const char* key : {"parameters", "train_samples", "validation_samples"}) {
+    Check(end.contains(key) && end[key].is_number_integer(), folder.metrics().string(),
+          ": its last line has no ", key, ": an older hkt trained this run; remove ",
+          folder.root().string(), " and train it again");
+  }
+  Json result = {{"format", kResultFormat}, {"tier", run.tier},   {"name", run.name},
+                 {"row", run.row},          {"group", run.group}, {"task", run.config.data.task},
+                 {"seed", run.seed}};
+  result.update(From(folder.config(), [&] {
+    Json config = ReadJson(folder.config());
+    Json part = {{io::kVersionKey, config.at(io::kVersionKey)},
+                 {"commit", end.value("commit", Json())},
+                 {"processor", processor},
+                 {"threads", config.at("threads")}};
     for (const char* key : {io::kVersionKey, "data", "threads"}) config.erase(key);
-    result["config"] = config;
-    result["parameters"] = end.value("parameters", Json());
-    result["sizes"] = {{"train", end.value("train_samples", Json())},
-                       {"validation", end.value("validation_samples", Json())},
-                       {"test", evaluation.at("samples")}};
-    result["curve"] = Curves(lines);
-    result["best"] = Point(lines, /*best=*/true);
-    result["last"] = Point(lines, /*best=*/false);
-    result["test"] = Test(evaluation);
-    if (evaluation.contains("by_depth")) {
-      result["by_depth"] = Tallies(evaluation.at("by_depth"), "depth", true);
-      result["by_operator"] = Tallies(evaluation.at("by_root_operator"), "operator", false);
-    }
-    result["time"] = {{"wall_seconds", end.at("seconds")},
-                      {"cpu_seconds", end.value("cpu_seconds", Json())},
-                      {"peak_memory_bytes", end.at("peak_memory_bytes")}};
-    if (WantsAnalysis(run.config)) {
-      Check(IsAnalyzed(folder), folder.analysis().string(),
-            ": not there, or not of these weights; analyse with 'hkt analyze --init ",
-            folder.root().string(), "'");
-      result["analysis"] = SummarizeAnalysis(ReadJson(folder.analysis()));
-    }
-  } catch (const nlohmann::json::exception& error) {
-    Fail(folder.root().string(), ": its files are not those of a run: ", error.what());
+    part["config"] = config;
+    return part;
+  }));
+  const Json evaluation = Evaluation(ReadJson(folder.evaluation()));
+  result["parameters"] = end["parameters"];
+  result["sizes"] = {{"train", end["train_samples"]},
+                     {"validation", end["validation_samples"]},
+                     {"test", evaluation["test"]["examples"]}};
+  result.update(From(folder.metrics(), [&] {
+    return Json{{"curve", Curves(lines)},
+                {"best", Point(lines, /*best=*/true)},
+                {"last", Point(lines, /*best=*/false)}};
+  }));
+  Check(!result["best"].is_null(), folder.metrics().string(), ": no evaluation in it");
+  result.update(evaluation);
+  result["time"] = From(folder.metrics(), [&] {
+    return Json{{"wall_seconds", end.at("seconds")},
+                {"cpu_seconds", end.value("cpu_seconds", Json())},
+                {"peak_memory_bytes", end.at("peak_memory_bytes")}};
+  });
+  if (WantsAnalysis(run.config)) {
+    Check(IsAnalyzed(folder), folder.analysis().string(),
+          ": not there, or not of these weights; analyse with 'hkt analyze --init ",
+          folder.root().string(), "'");
+    result["analysis"] = SummarizeAnalysis(ReadJson(folder.analysis()));
   }
   return result;
 }

@@ -10,6 +10,7 @@
 #include "hkt/io/safetensors.h"
 #include "hkt/report/pack.h"
 #include "hkt/report/run_test_util.h"
+#include "hkt/report/statistics.h"
 
 namespace hkt::report {
 namespace {
@@ -53,10 +54,8 @@ TEST_F(CollectTest, EverythingThatTheTableNeeds) {
   const Json& test = result["test"];
   EXPECT_EQ(test["accuracy"], 0.75);
   EXPECT_EQ(test["bits"], 4);
-  EXPECT_EQ(UnpackLabels(test["predicted"].get<std::string>(), 4, 4),
-            (std::vector<int32_t>{0, 1, 2, 9}));
-  EXPECT_EQ(UnpackLabels(test["correct"].get<std::string>(), 1, 4),
-            (std::vector<int32_t>{1, 1, 1, 0}));
+  EXPECT_EQ(test["predicted"], "EJI=");  // 0 1 2 9: 0x10 0x92
+  EXPECT_EQ(test["correct"], "Bw==");
   EXPECT_EQ(test["recall"][3], nullptr);
   EXPECT_EQ(result["by_depth"], Json::parse(R"([{"depth": 2, "examples": 3, "correct": 2},
                                                 {"depth": 11, "examples": 1, "correct": 1}])"));
@@ -102,6 +101,54 @@ TEST_F(CollectTest, TheValidationSplitIsNoTest) {
   EXPECT_FALSE(IsEvaluated(there()));
 }
 
+TEST_F(CollectTest, DamagedDerivedFilesAreToBeMadeAgain) {
+  const Json report = Json::parse(io::ReadFile(there().evaluation()));
+  for (const char* patch : {R"({"weights": 3})", R"({"weights": {"checksum": 3}})",
+                            R"({"split": 3})", R"({"labels": "0"})", R"({"samples": 5})",
+                            R"({"by_depth": {"deep": {}}})", R"({"classes": [3]})"}) {
+    Json damaged = report;
+    damaged.merge_patch(Json::parse(patch));
+    io::WriteFileAtomically(there().evaluation(), io::PrettyJson(damaged));
+    EXPECT_FALSE(IsEvaluated(there())) << patch;
+  }
+  io::WriteFileAtomically(there().evaluation(), io::PrettyJson(report));
+  EXPECT_TRUE(IsEvaluated(there()));
+  const Json analysis = Json::parse(io::ReadFile(there().analysis()));
+  for (const char* patch :
+       {R"({"mixture": 3})", R"({"kernel": {"levels": [3]}})", R"({"initial": {"mixture": 3}})",
+        R"({"direction": {"levels": [{"level": 1e15, "layer": 0, "head": 0, "alpha": 1}]}})",
+        R"({"levels_removed": {"rows": 3}})", R"({"levels_removed": {"rows": [{}]}})"}) {
+    Json damaged = analysis;
+    damaged.merge_patch(Json::parse(patch));
+    io::WriteFileAtomically(there().analysis(), io::PrettyJson(damaged));
+    EXPECT_FALSE(IsAnalyzed(there())) << patch;
+  }
+}
+
+TEST_F(CollectTest, DamageOfTheRunNamesTheFile) {
+  const std::string metrics = io::ReadFile(there().metrics());
+  io::AppendToFile(there().metrics(), R"({"kind": "train", "step": "one", "seconds": 1})"
+                                      "\n");
+  EXPECT_THAT([&] { ReadProgress(there()); },
+              ThrowsMessage<Error>(HasSubstr("metrics.jsonl: 'step' must be a whole number")));
+  io::WriteFileAtomically(there().metrics(), "{\"kind\": \"eval\", \"step\": 1}\n" + metrics);
+  EXPECT_THAT([&] { Result(); }, ThrowsMessage<Error>(HasSubstr("metrics.jsonl: not as hkt")));
+  io::WriteFileAtomically(there().metrics(), metrics);
+  io::WriteFileAtomically(there().config(), "[]");
+  EXPECT_THAT([&] { Result(); }, ThrowsMessage<Error>(HasSubstr("config.json: not as hkt")));
+}
+
+TEST_F(CollectTest, ARunOfAnOlderHktHasNoSizes) {
+  io::DropLines(there().metrics(), [](const Json& line) { return line["kind"] == "end"; });
+  io::AppendJsonLine(there().metrics(), {{"kind", "end"},
+                                         {"step", 4},
+                                         {"seconds", 2.0},
+                                         {"parameters", 7},
+                                         {"peak_memory_bytes", 1}});
+  EXPECT_THAT([&] { Result(); },
+              ThrowsMessage<Error>(HasSubstr("its last line has no train_samples: an older hkt")));
+}
+
 TEST_F(CollectTest, AnUnfinishedRunIsNoResult) {
   EXPECT_TRUE(ReadProgress(there()).finished);
   io::DropLines(there().metrics(), [](const Json& line) { return line["kind"] == "end"; });
@@ -118,9 +165,13 @@ TEST(PackTest, LabelsComeBack) {
       std::vector<int32_t> labels(count);
       for (size_t i = 0; i < count; ++i)
         labels[i] = static_cast<int32_t>(i * 2654435761u >> 7) & ((1 << bits) - 1);
-      const std::string text = PackLabels(labels, bits);
-      EXPECT_EQ(UnpackLabels(text, bits, static_cast<int64_t>(count)), labels);
-      EXPECT_THROW(UnpackLabels(text, bits, static_cast<int64_t>(count) + 8), Error);
+      const auto width = static_cast<size_t>(bits);
+      const std::vector<uint8_t> bytes = DecodeBits(
+          PackLabels(labels, bits), static_cast<int64_t>(count * width), "packed labels");
+      std::vector<int32_t> unpacked(count);
+      for (size_t at = 0; at < count * width; ++at)
+        unpacked[at / width] |= (bytes[at / 8] >> at % 8 & 1) << at % width;
+      EXPECT_EQ(unpacked, labels);
     }
   }
   EXPECT_EQ(PackLabels({1, 0, 0, 0, 0, 0, 1, 0}, 1), "QQ==");  // 0x41: little end first

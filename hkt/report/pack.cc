@@ -32,20 +32,4 @@ std::string PackLabels(const std::vector<int32_t>& labels, int bits) {
   return EncodeBase64(bytes);
 }
 
-std::vector<int32_t> UnpackLabels(std::string_view text, int bits, int64_t count) {
-  CheckBits(bits);
-  const std::vector<uint8_t> bytes = DecodeBase64(text, "packed labels");
-  const auto width = static_cast<size_t>(bits), n = static_cast<size_t>(count);
-  Check(count >= 0 && bytes.size() == (n * width + 7) / 8, "packed labels: ", bytes.size(),
-        " bytes, which are not ", count, " labels of ", bits, " bits");
-  std::vector<int32_t> labels(n);
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t k = 0; k < width; ++k) {
-      const size_t at = i * width + k;
-      labels[i] |= static_cast<int32_t>(bytes[at / 8] >> at % 8 & 1U) << k;
-    }
-  }
-  return labels;
-}
-
 }  // namespace hkt::report

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 // Labels as text: `bits` each, the first in the lowest bits of the first byte, in base64.
@@ -14,7 +13,5 @@ int BitsFor(int64_t classes);
 
 // Error where a label is below 0 or needs more bits (1 … 16).
 std::string PackLabels(const std::vector<int32_t>& labels, int bits);
-// Error where the text is no base64 of `count` such labels.
-std::vector<int32_t> UnpackLabels(std::string_view text, int bits, int64_t count);
 
 }  // namespace hkt::report

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "hkt/base/error.h"
-#include "hkt/io/file.h"
-#include "hkt/io/json.h"
+#include "hkt/report/json_reader.h"
 
 namespace hkt::report {
 namespace {
@@ -14,10 +13,6 @@ namespace fs = std::filesystem;
 bool Exists(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-Json ReadJson(const fs::path& path) {
-  return io::ParseJson<Json>(io::ReadFile(path), path.string());
 }
 
 PlannedRun Look(const Places& places, const ExperimentRun& run,
@@ -31,14 +26,14 @@ PlannedRun Look(const Places& places, const ExperimentRun& run,
       problems.push_back(file.string() + ": " + difference);
   };
   if (Exists(result)) {
-    const Json document = ReadJson(result);
-    Check(document.is_object() && document.contains("config") && document.contains("time"),
-          result.string(), ": not a result of hkt reproduce; remove it or put it back");
-    compare(document["config"], result);
+    Json storage;
+    const JsonReader file = JsonReader::Read(result, "hkt reproduce", storage);
+    compare(file["config"].json(), result);
     planned.state = RunState::kDone;
-    planned.seconds = document["time"].value("wall_seconds", 0.0);
+    planned.seconds = file["time"]["wall_seconds"].Number();
   } else if (Exists(folder.config())) {
-    compare(ReadJson(folder.config()), folder.config());
+    Json storage;
+    compare(JsonReader::Read(folder.config(), "hkt train", storage).json(), folder.config());
     planned.progress = ReadProgress(folder);
     planned.state = planned.progress.finished ? RunState::kTrained : RunState::kBegun;
   }

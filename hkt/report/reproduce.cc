@@ -4,6 +4,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "hkt/base/error.h"
@@ -20,24 +21,20 @@ class Crew {
  public:
   Crew(const ReproduceRequest& request, const ReproduceWatcher& watcher)
       : request_(request), watcher_(watcher) {
-    const Places& places = request.settings.places;
-    outcome_.plan = Plan(places, Only(ReadTier(places, request.tier), request.only));
-    for (PlannedRun& planned : outcome_.plan) {
-      if (planned.state == RunState::kDone) continue;
-      FindData(request.settings.data, planned.run.config.data.task);  // now, and not after hours
-      waiting_.push_back(&planned);
-    }
+    ReadPlan();
   }
 
   ReproduceOutcome Work() {
+    std::optional<io::FolderLock> lock;
+    if (!waiting_.empty()) {
+      Hold(lock);
+      ReadPlan();  // as it is now that nobody else changes it
+    }
     if (waiting_.empty()) {
       watcher_.line(Concat("nothing to do: all ", outcome_.plan.size(), " runs of tier ",
                            request_.tier, " have their results"));
       return outcome_;
     }
-    const auto folder = request_.settings.places.runs / request_.tier;
-    io::CreateFolders(folder);
-    const io::FolderLock lock(folder);
     watcher_.line(Concat(waiting_.size(), " of ", outcome_.plan.size(), " runs to do, ",
                          request_.jobs, " side by side with ", request_.settings.threads,
                          request_.settings.threads == 1 ? " thread" : " threads", " each"));
@@ -57,6 +54,29 @@ class Crew {
     RunJob job;
     std::string stage;
   };
+
+  void ReadPlan() {
+    const Places& places = request_.settings.places;
+    waiting_.clear();
+    outcome_.plan = Plan(places, Only(ReadTier(places, request_.tier), request_.only));
+    for (PlannedRun& planned : outcome_.plan) {
+      if (planned.state == RunState::kDone) continue;
+      FindData(request_.settings.data, planned.run.config.data.task);  // now, and not after hours
+      waiting_.push_back(&planned);
+    }
+  }
+
+  void Hold(std::optional<io::FolderLock>& lock) const {
+    const auto folder = request_.settings.places.runs / request_.tier;
+    io::CreateFolders(folder);
+    io::CheckWritable(folder);
+    try {
+      lock.emplace(folder);
+    } catch (const Error&) {
+      Fail("another hkt reproduce is at work on tier ", request_.tier, " in ", folder.string(),
+           "; wait for it, or give another --runs");
+    }
+  }
 
   void Turn() {
     if (outcome_.signal == 0 && (outcome_.signal = watcher_.stop()) != 0) {

@@ -33,12 +33,25 @@ case "$1" in
   train) run="$3"; mkdir -p "$run"
          cp "$PREPARED/${run##*/}/config.json" "$PREPARED/${run##*/}/model.safetensors" "$run"
          if [ -e "$PREPARED/fail-${run##*/}" ]; then echo "loss is not finite"; exit 3; fi
-         if [ -e "$PREPARED/wait" ]; then echo $$ > "$PREPARED/pid-${run##*/}"; sleep 30 & wait; fi
+         if [ -e "$PREPARED/wait" ]; then
+           sleep 30 & echo $$ $! > "$run.pids"; mv "$run.pids" "$PREPARED/pids-${run##*/}"; wait
+         fi
          cp "$PREPARED/${run##*/}/metrics.jsonl" "$run" ;;
   eval) cp "$PREPARED/${2##*/}/eval.json" "$2" ;;
   analyze) cp "$PREPARED/${2##*/}/analysis.json" "$2" ;;
 esac
 )";
+
+// A process that nobody has taken the status of yet, as one whose parent has gone, has ended.
+bool Ends(int pid) {
+  for (int i = 0; i < 100; ++i) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    if (::kill(pid, 0) != 0 || text.find(") Z ") != std::string::npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
 
 struct ReproduceTest : ::testing::Test {
   void SetUp() override {
@@ -145,8 +158,8 @@ TEST_F(ReproduceTest, ASignalIsPassedOn) {
   folder.Write("prepared/wait", "");
   request.only = {"hkt"};
   const auto begun = [&] {
-    return std::filesystem::exists(prepared() / "pid-hkt-s1") &&
-           std::filesystem::exists(prepared() / "pid-hkt-s2");
+    return std::filesystem::exists(prepared() / "pids-hkt-s1") &&
+           std::filesystem::exists(prepared() / "pids-hkt-s2");
   };
   watcher.stop = [&] { return begun() ? SIGTERM : 0; };
   const ReproduceOutcome outcome = Run();
@@ -154,9 +167,33 @@ TEST_F(ReproduceTest, ASignalIsPassedOn) {
   EXPECT_THAT(outcome.failed, IsEmpty());
   EXPECT_THAT(lines, AllOf(HasSubstr("hkt-s1: training stopped"), HasSubstr("hkt-s2: training")));
   for (const char* id : {"hkt-s1", "hkt-s2"}) {
-    const int pid = std::stoi(io::ReadFile(prepared() / (std::string("pid-") + id)));
-    EXPECT_NE(::kill(pid, 0), 0) << "the process still runs";
+    std::ifstream pids(prepared() / (std::string("pids-") + id));
+    int program = 0, began = 0;
+    pids >> program >> began;
+    ASSERT_GT(began, 0);
+    EXPECT_NE(::kill(program, 0), 0) << "the process still runs";
+    EXPECT_TRUE(Ends(began)) << "what the process began still runs";
   }
+}
+
+TEST_F(ReproduceTest, ATierIsDoneByOneAtATime) {
+  io::CreateFolders(places.runs / "t");
+  {
+    const io::FolderLock lock(places.runs / "t");
+    EXPECT_THAT([&] { Run(); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("another hkt reproduce is at work on tier t"),
+                                           HasSubstr("give another --runs"))));
+  }
+  EXPECT_THAT(Calls(), IsEmpty());
+  EXPECT_THAT(Run().failed, IsEmpty());
+}
+
+TEST_F(ReproduceTest, AResultOfOtherKindsIsAnErrorThatNamesIt) {
+  Run();
+  Json result = Json::parse(io::ReadFile(places.result(runs[1])));
+  result["time"] = 3;
+  io::WriteFileAtomically(places.result(runs[1]), io::PrettyJson(result));
+  EXPECT_THAT([&] { Run(); }, ThrowsMessage<Error>(HasSubstr("mha-s1.json: 'time' must be")));
 }
 
 TEST_F(ReproduceTest, AnotherConfigurationIsAnErrorBeforeAnythingRuns) {

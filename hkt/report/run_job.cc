@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hkt/base/error.h"
+#include "hkt/base/text.h"
 #include "hkt/io/file.h"
 #include "hkt/io/json.h"
 
@@ -54,7 +55,9 @@ void RunJob::Begin(const std::string& stage, const std::vector<std::string>& arg
   if (!data.empty()) argv.insert(argv.end(), {"--data", data});
   const std::filesystem::path log = settings_.places.log(run());
   io::CreateFolders(log.parent_path());
-  io::AppendToFile(log, "$ " + ShellLine(argv) + "\n");
+  std::string line = "$";
+  for (const std::string& argument : argv) line += " " + ShellWord(argument);
+  io::AppendToFile(log, line + "\n");
   child_ = std::make_unique<ChildProcess>(settings_.program, argv, log);
 }
 
