@@ -18,7 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostRows = 256;  // of a heat map: what hkt analyze writes at most
+constexpr size_t kMostRows = 256;      // of a heat map: what hkt analyze writes at most
+constexpr double kMostFloat = 3.4e38;  // what rounding in PackMatrix leaves finite
+constexpr int64_t kMostShape = 1 << 20;
 constexpr const char* kAnalyze = "hkt analyze";
 constexpr const char* kEval = "hkt eval";
 
@@ -83,7 +85,9 @@ Json PackMatrix(const JsonReader& matrix) {
     const size_t expected = causal ? r + 1 : rows.size();
     if (row.size() != expected) rows[r].FailHere(Concat("a list of ", expected, " numbers"));
     for (const JsonReader& value : row) {
-      uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value.Number()));
+      const double number = value.Number();
+      if (std::abs(number) > kMostFloat) value.FailHere("a float32 number");
+      auto bits = std::bit_cast<uint32_t>(static_cast<float>(number));
       bits += 0x80;  // rounds; a carry goes into the exponent as it should
       for (const int shift : {24, 16, 8}) bytes.push_back(static_cast<uint8_t>(bits >> shift));
     }
@@ -162,6 +166,11 @@ Json Analysis(const std::filesystem::path& path, bool example) {
   result["checksum"] = file["weights"]["checksum"].Text();
   result["shape"] = file["shape"].Pick({"layers", "heads", "d_model", "head_width", "levels",
                                         "stride", "hybrid", "psd", "causal", "score_gain"});
+  for (const char* key : {"layers", "heads", "d_model", "head_width", "levels", "stride"}) {
+    const JsonReader count = file["shape"][key];
+    if (count.Count() < 1 || count.Count() > kMostShape)
+      count.FailHere(Concat("from 1 to ", kMostShape));
+  }
   result["skipped"] = file["skipped"].PickRows({"subject", "reason"});
   result["published"] =
       file["published"].PickRows({"name", "subject", "published", "value", "here", "note"});

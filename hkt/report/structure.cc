@@ -110,20 +110,11 @@ Json TrainingStep(const std::filesystem::path& path) {
   if (file.Has("environment") && file["environment"].Has("processor"))
     result["processor"] = file["environment"]["processor"].Text();
   const double seconds = arms["mha"]["median_seconds"].Number();
-  const Json memory = arms["mha"].Has("peak_memory_bytes")
-                          ? Json(arms["mha"]["peak_memory_bytes"].Number())
-                          : Json(nullptr);
   for (const auto& [name, value] : arms.json().items()) {
     const JsonReader arm = arms[name];
     Json row = {{"arm", name}, {"seconds", arm["median_seconds"].Number()}};
     row["ratio"] = row["seconds"].get<double>() / seconds;
-    row["peak_memory_bytes"] = row["memory_ratio"] = row["parameters"] = nullptr;
-    if (arm.Has("parameters")) row["parameters"] = arm["parameters"].Count();
-    if (arm.Has("peak_memory_bytes")) {
-      row["peak_memory_bytes"] = arm["peak_memory_bytes"].Number();
-      if (memory.is_number() && memory.get<double>() > 0)
-        row["memory_ratio"] = row["peak_memory_bytes"].get<double>() / memory.get<double>();
-    }
+    row["parameters"] = arm.Has("parameters") ? Json(arm["parameters"].Count()) : Json(nullptr);
     result["arms"].push_back(row);
   }
   return result;

@@ -17,11 +17,11 @@ function ablationParts(experiments) {
       continue;
     }
     const values = done.map((r) => {
-      const error = Math.sqrt(r.test.mean * (1 - r.test.mean) / (r.test_examples * r.seeds.length));
+      const error = Math.sqrt(r.test.mean * (1 - r.test.mean) / r.test_examples);  // every seed has the same test split
       return {row: r.row, accuracy: 100 * r.test.mean, low: 100 * (r.test.mean - error), high: 100 * (r.test.mean + error), reference: r.is_reference, options: r.is_reference ? 'the reference' : optionsText(r.changes)};
     });
     parts.push(chart({
-      id, title, note: 'Line: one standard error of the test sample to each side; the rule is the reference. One seed: what another seed would change is not in the line.',
+      id, title, note: `Line: one standard error of the test sample to each side; the rule is the reference. ${done.every((r) => r.seeds.length === 1) ? 'One seed' : 'Points are means over the seeds, which share the test sample'}: what another seed would change is not in the line.`,
       spec: (width) => ({
         height: {step: 24}, width, data: {values}, encoding: {y: {field: 'row', type: 'nominal', sort: [...values].sort((a, b) => b.accuracy - a.accuracy).map((v) => v.row), title: null, axis: {labelLimit: Math.min(240, width * 0.4)}}},
         layer: [
@@ -63,6 +63,5 @@ function stepParts(experiments) {
       ],
     }),
     columns: [textColumn('model', (r) => r.arm), column('ms a step', (r) => r.milliseconds, fixed(1)), column('times MHA’s time', (r) => r.ratio, fixed(3)),
-              column('peak memory, MB', (r) => isNumber(r.peak_memory_bytes) ? r.peak_memory_bytes / 1e6 : null, fixed(0)), column('times MHA’s memory', (r) => r.memory_ratio, fixed(3)),
               column('parameters', (r) => r.parameters, whole)], rows: values})];
 }

@@ -35,7 +35,7 @@ function csvText(columns, rows) {
   const cell = (value) => {
     if (value === null || value === undefined) return '';
     let text = String(value);
-    if (typeof value === 'string' && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
+    if (typeof value !== 'number' && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [columns.map((column) => cell(column.label)),

@@ -39,9 +39,10 @@ function structureParts(experiments) {
   return parts;
 }
 
+// Means over all runs: a task counts as often as it has runs.
 function perLevel(rows, when) {
   const levels = [...new Set(rows.map((r) => r.level))];
-  const text = levels.map((level) => significant(mean(rows.filter((r) => r.level === level && r[when]).map((r) => r[when].mean)))).join(', ');
+  const text = levels.map((level) => significant(mean(rows.filter((r) => r.level === level).flatMap((r) => r[when]?.values ?? [])))).join(', ');
   return text || dash;
 }
 
