@@ -127,7 +127,8 @@ void AddReproduce(CLI::App& root) {
     train::CheckThreads(settings.threads);
     if (const char* data = std::getenv("HKT_DATA"); settings.data.empty() && data != nullptr)
       settings.data = data;
-    // This very program, also where its file is replaced while the runs go on for days.
+    // This very file, also where it is replaced while the runs go on for days. The shared libraries
+    // are those that then lie beside it, so that these are to stay.
     settings.program = "/proc/self/exe";
     settings.processor = DescribeEnvironment()["processor"].get<std::string>();
     Reproduce(*flags);

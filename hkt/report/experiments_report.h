@@ -21,12 +21,13 @@ struct PlannedRow {
 // Mean and deviation over seeds, and the values themselves; null for none.
 nlohmann::ordered_json SummaryJson(const std::vector<double>& values);
 
-// The rows that only one option tells from a reference: which options, how much better or worse
-// than the reference on the same seed, McNemar's test. The reference is the row that differs in the
-// fewest options from all others of its task.
+// Rows beside a reference: by which options they differ, how much better or worse they are than it
+// on the same seeds, McNemar's test. Each task, number of steps, length of sequences and preset has
+// a reference of its own, the row that differs in the fewest options from the others of that kind.
 nlohmann::ordered_json Ablations(const std::vector<PlannedRow>& rows);
 
-// The trials of the recipe: the options that vary among a task's trials, validation figures.
+// The trials of the recipe: validation figures, and the options that vary among the trials of one
+// model, for any model of the task.
 nlohmann::ordered_json Trials(const std::vector<PlannedRow>& rows);
 
 // Over all HKT runs of the tables: the published claims about trained models beside ours.

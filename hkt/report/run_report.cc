@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostRows = 256;      // of a heat map: what hkt analyze writes at most
 constexpr double kMostFloat = 3.4e38;  // what rounding in PackMatrix leaves finite
-constexpr int64_t kMostShape = 1 << 20;
+constexpr int64_t kMostShape = 1 << 16;
 constexpr const char* kAnalyze = "hkt analyze";
 constexpr const char* kEval = "hkt eval";
 

@@ -63,7 +63,7 @@ class PageTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="hkt-page-") as folder:
             root = pathlib.Path(folder)
             fixtures.experiments(root / "experiments", missing=("imdb-hkt-s2", "imdb-hkt-s3", "cifar10-mha"))
-            fixtures.run_folder(root / "hostile")
+            fixtures.run_folder(root / "hostile", classes=("<b>bad</b>", "=1+1"))
             listops = ["[MAX", "[MIN", "3", "4", "]"] + [str(i % 10) for i in range(55)] + ["]"]
             fixtures.run_folder(root / "listops", task="listops", tokens=listops, classes=tuple("0123456789"))
             fixtures.run_folder(root / "pixels", task="cifar10", tokens=[str(i % 256) for i in range(256)], classes=("cat", "dog"))

@@ -170,6 +170,10 @@ class ReportTest(unittest.TestCase):
                 path.write_text(text)
                 self.assertIn("imdb-hkt-s1.json", self.refused("--experiments"))
         path.write_text(json.dumps(good))
+        copied = path.with_name("imdb-hkt-s1-copy.json")
+        copied.write_text(json.dumps(good))
+        self.assertIn("imdb-hkt-s1-copy.json: it says that it is imdb-hkt-s1 of tier small", self.refused("--experiments"))
+        copied.unlink()
         (self.root / "experiments/results/step.json").write_text('{"arms": {"hkt": {}}}')
         self.assertIn("step.json: 'seq_len' must be there", self.refused("--experiments"))
 
@@ -188,6 +192,15 @@ class ReportTest(unittest.TestCase):
         analysis["example"]["matrices"][0]["attention"][5] = [0.5]
         (run / "analysis.json").write_text(json.dumps(analysis))
         self.assertIn("example.matrices[0].attention[5]", self.refused("run"))
+        for key, value in (("attention", [[1e39]]), ("shape", -1), ("shape", 2.5), ("shape", 10 ** 9), ("shape", "many")):
+            with self.subTest(f"{key}: {value}"):
+                analysis = json.loads(whole["analysis.json"])
+                if key == "shape":
+                    analysis["shape"]["layers"] = value
+                else:
+                    analysis["example"]["matrices"][0]["attention"][0] = value[0]
+                (run / "analysis.json").write_text(json.dumps(analysis))
+                self.assertRegex(self.refused("run"), r"analysis\.json: '(shape\.layers|example\.matrices\[0\]\.attention\[0\]\[0\])' must be")
         (run / "analysis.json").write_text(whole["analysis.json"])
         self.assertEqual(len(self.report("run")["runs"]), 1)
         self.assertIn("nothing", self.refused("nothing"))
