@@ -9,6 +9,7 @@
 #include "hkt/io/json_lines.h"
 #include "hkt/io/safetensors.h"
 #include "hkt/report/analysis_summary.h"
+#include "hkt/report/exists.h"
 #include "hkt/report/pack.h"
 #include "hkt/report/result_file.h"
 #include "hkt/report/rounded.h"
@@ -17,11 +18,6 @@ namespace hkt::report {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool Exists(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
 
 Json ReadJson(const fs::path& path) {
   return io::ParseJson<Json>(io::ReadFile(path), path.string());

@@ -3,17 +3,13 @@
 #include <algorithm>
 
 #include "hkt/base/error.h"
+#include "hkt/report/exists.h"
 #include "hkt/report/json_reader.h"
 
 namespace hkt::report {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool Exists(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
 
 PlannedRun Look(const Places& places, const ExperimentRun& run,
                 std::vector<std::string>& problems) {

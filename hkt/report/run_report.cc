@@ -10,6 +10,7 @@
 #include "hkt/io/json_lines.h"
 #include "hkt/io/run_folder.h"
 #include "hkt/report/base64.h"
+#include "hkt/report/exists.h"
 #include "hkt/report/json_reader.h"
 #include "hkt/report/report.h"
 
@@ -195,17 +196,13 @@ Json ReportRun(const std::filesystem::path& root, bool example) {
   Json result = {{"name", root.lexically_normal().string()}};
   result["config"] = io::ToJson(config);
   result["config"].erase("data");  // a path of the machine
-  const auto there = [](const std::filesystem::path& path) {
-    std::error_code ignored;
-    return std::filesystem::exists(path, ignored);
-  };
-  result.update(there(folder.metrics())
+  result.update(Exists(folder.metrics())
                     ? Curves(folder.metrics())
                     : Json{{"training_curve", Json::array()}, {"validation_curve", Json::array()}});
   result["evaluation"] =
-      there(folder.evaluation()) ? Evaluation(folder.evaluation()) : Json(nullptr);
+      Exists(folder.evaluation()) ? Evaluation(folder.evaluation()) : Json(nullptr);
   result["analysis"] =
-      there(folder.analysis()) ? Analysis(folder.analysis(), example) : Json(nullptr);
+      Exists(folder.analysis()) ? Analysis(folder.analysis(), example) : Json(nullptr);
   // Trained further since one of them was written: the two then speak of different models.
   result["same_weights"] = result["evaluation"].is_null() || result["analysis"].is_null() ||
                            result["evaluation"]["checksum"] == result["analysis"]["checksum"];
