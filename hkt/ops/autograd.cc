@@ -208,8 +208,8 @@ class NoDerivativeFn : public torch::autograd::Function<NoDerivativeFn> {
 };
 
 constexpr char kNotTwice[] =
-    " is not implemented: gradients of attention and downsample cannot be differentiated again. For "
-    "second derivatives write them with PyTorch's own operators";
+    " is not implemented: gradients of attention and downsample cannot be differentiated again. "
+    "For second derivatives write them with PyTorch's own operators";
 
 at::Tensor AttentionAutograd(at::TensorList queries, at::TensorList keys, const at::Tensor& value,
                              int64_t stride, std::optional<double> scale, bool causal,
