@@ -55,7 +55,7 @@ Json BenchTrain(const TrainBenchOptions& options) {
     Config config = options.config;
     config.model.model = model;
     config.model.hybrid.reset();
-    if (config.model.model == "mha") config.model.levels.reset();
+    if (config.model.model.starts_with("mha")) config.model.levels.reset();
     Resolve(config);
     Arm& arm = arms.emplace_back(config, task, batches, fused);
     contenders.push_back({name, [&arm] { arm.Step(); }});
@@ -65,6 +65,8 @@ Json BenchTrain(const TrainBenchOptions& options) {
   add("hkt", "hkt", true);
   add("hkt_composite", "hkt", false);
   add("mha", "mha", true);
+  add("mha_conv", "mha-conv", true);
+  add("mha_wide", "mha-wide", true);
   add("mha_torch", "mha", false);
   const std::vector<Timing> timings = RunInTurns(contenders, options.timing);
 
@@ -76,19 +78,30 @@ Json BenchTrain(const TrainBenchOptions& options) {
     Fail("no arm '", name, "'");
   };
   for (size_t i = 0; i < timings.size(); ++i) {
-    report["arms"][timings[i].name] = ToJson(timings[i]);
-    report["arms"][timings[i].name]["parameters"] = arms[i].parameters();
-    if (options.profile_steps > 0) {
-      report["arms"][timings[i].name]["profile"] =
-          ToJson(ProfileCalls(contenders[i].call, options.profile_steps));
-    }
+    Json& arm = report["arms"][timings[i].name];
+    arm = ToJson(timings[i]);
+    arm["parameters"] = arms[i].parameters();
+    const int64_t bytes = MemoryGrowth(contenders[i].call);
+    arm["memory_bytes"] = bytes < 0 ? Json() : Json(bytes);
+    if (options.profile_steps > 0)
+      arm["profile"] = ToJson(ProfileCalls(contenders[i].call, options.profile_steps));
   }
+  report["memory_ratios"] = Json::object();
   for (const auto& [a, b] : {std::pair{"hkt_fusion_composite", "hkt_fusion"},
                              {"hkt_fusion", "mha_torch"},
                              {"hkt_composite", "hkt"},
                              {"hkt", "mha_torch"},
+                             {"hkt_fusion", "mha"},
+                             {"hkt", "mha"},
+                             {"mha_conv", "mha"},
+                             {"mha_wide", "mha"},
                              {"mha", "mha_torch"}}) {
-    report["ratios"][Concat(a, "/", b)] = Ratio(timing(a), timing(b));
+    const std::string name = Concat(a, "/", b);
+    report["ratios"][name] = Ratio(timing(a), timing(b));
+    const Json &above = report["arms"][a]["memory_bytes"],
+               &below = report["arms"][b]["memory_bytes"];
+    if (above.is_number() && below.is_number() && below.get<double>() > 0)
+      report["memory_ratios"][name] = above.get<double>() / below.get<double>();
   }
   return report;
 }

@@ -24,10 +24,13 @@ struct TrainBenchOptions {
 //   hkt                    with gates, fused kernels
 //   hkt_composite          the same in stock PyTorch
 //   mha                    one level, fused kernels
+//   mha_conv               one level with gates, fused kernels
+//   mha_wide               mha with a wider feed-forward, fused kernels
 //   mha_torch              one level on PyTorch's flash attention, what
 //   scaled_dot_product_attention calls
-// Returns {"arms": {name: {timing…, "parameters", "profile" (see bench/profile.h)}}, "ratios":
-// {…}}.
+// Returns {"arms": {name: {timing…, "parameters", "memory_bytes" (growth of the process's memory
+// during one step, after the timing; null where the system does not say), "profile" (see
+// bench/profile.h)}}, "ratios": {…} of times, "memory_ratios": {…}}.
 nlohmann::ordered_json BenchTrain(const TrainBenchOptions& options);
 
 }  // namespace hkt::bench

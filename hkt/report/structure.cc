@@ -110,11 +110,21 @@ Json TrainingStep(const std::filesystem::path& path) {
   if (file.Has("environment") && file["environment"].Has("processor"))
     result["processor"] = file["environment"]["processor"].Text();
   const double seconds = arms["mha"]["median_seconds"].Number();
+  const auto memory = [&](const std::string& name) -> Json {
+    const JsonReader arm = arms[name];
+    if (!arm.Has("memory_bytes") || arm["memory_bytes"].json().is_null()) return nullptr;
+    return arm["memory_bytes"].Count();
+  };
+  const Json least = memory("mha");
   for (const auto& [name, value] : arms.json().items()) {
     const JsonReader arm = arms[name];
     Json row = {{"arm", name}, {"seconds", arm["median_seconds"].Number()}};
     row["ratio"] = row["seconds"].get<double>() / seconds;
     row["parameters"] = arm.Has("parameters") ? Json(arm["parameters"].Count()) : Json(nullptr);
+    row["memory_bytes"] = memory(name);
+    row["memory_ratio"] = nullptr;
+    if (least.is_number() && least.get<double>() > 0 && row["memory_bytes"].is_number())
+      row["memory_ratio"] = row["memory_bytes"].get<double>() / least.get<double>();
     result["arms"].push_back(row);
   }
   return result;

@@ -81,15 +81,25 @@ class BenchTest(unittest.TestCase):
     def test_train(self):
         report = self.report("train", "--calls", "3", "--seq-len", "64", "--batch", "2", "--d-model", "16", "--d-ff", "16",
                              "--layers", "1", "--threads", "1")
-        arms = {"hkt_fusion", "hkt_fusion_composite", "hkt", "hkt_composite", "mha", "mha_torch"}
+        arms = {"hkt_fusion", "hkt_fusion_composite", "hkt", "hkt_composite", "mha", "mha_conv", "mha_wide", "mha_torch"}
         self.assertEqual(set(report["arms"]), arms)
         for timing in report["arms"].values():
             self.check_timing(timing)
+            self.assertGreaterEqual(timing["memory_bytes"], 0)
         parameters = {name: arm["parameters"] for name, arm in report["arms"].items()}
         self.assertEqual(parameters["hkt"], parameters["hkt_composite"])
         self.assertEqual(parameters["mha"], parameters["mha_torch"])
         self.assertTrue(parameters["mha"] < parameters["hkt_fusion"] < parameters["hkt"], parameters)
+        self.assertLess(abs(parameters["mha_wide"] / parameters["hkt"] - 1), 0.05)
         self.assertGreater(report["ratios"]["hkt_fusion_composite/hkt_fusion"]["best"], 0)
+
+    def test_memory_of_a_training_step(self):
+        arms = self.report("train", "--calls", "1", "--seq-len", "1024", "--batch", "4", "--threads", "1")["arms"]
+        # PyTorch's composites hold whole matrices of scores, T x T a head and level; fused kernels hold none.
+        scores = 4 * 2 * 1024 * 1024 * 4
+        self.assertGreater(arms["hkt_fusion_composite"]["memory_bytes"], arms["hkt_fusion"]["memory_bytes"] + scores)
+        # All of a step's activations: at least the residual stream of both layers, B x T x d floats each.
+        self.assertGreater(arms["mha"]["memory_bytes"], 2 * 4 * 1024 * 64 * 4)
 
     def test_tables(self):
         done = hkt("bench", "attention", "--seq-len", "64", "--head-dim", "32", *QUICK)

@@ -122,6 +122,22 @@ class ReportTest(unittest.TestCase):
                 self.assertRegex(text, rf"(?m)^\| {re.escape(row['row'])} \|.*\| {mean}")
         self.assertIn("| 2 of 3 |", text)
         self.assertIn("imdb-hkt (seeds \\[2\\])", text)
+        shown = self.report("--experiments")["experiments"]
+        for one in shown["ablations"]:
+            row = re.escape(one["row"].replace("_", r"\_"))
+            self.assertRegex(text, rf"(?m)^\| {row} \({one['task']}\) \|.*\| {100 * one['test']['mean']:.2f}")
+        for one in shown["trials"]:
+            self.assertIn(f"| {one['name']} | {100 * one['best']['mean']:.2f} |", text)
+        for arm in shown["step"]["arms"]:
+            self.assertIn(f"{1000 * arm['seconds']:.1f} | {arm['ratio']:.3f} | {arm['memory_bytes'] / 2**20:.0f} | "
+                          f"{arm['memory_ratio']:.3f} |", text)
+        self.assertEqual({arm["arm"]: arm["memory_ratio"] for arm in shown["step"]["arms"]}["mha"], 1)
+        floor = shown["tasks"][[t["task"] for t in shown["tasks"]].index("imdb")]["floors"][0]
+        self.assertIn(f"{floor['floor'].replace('_', chr(92) + '_')} {100 * floor['test']:.2f} %", text)
+        kurtosis = [level["trained"]["values"] for group in shown["structure"]["groups"] if group["row"] == "HKT"
+                    for claim in group["claims"] if claim["key"] == "score_kurtosis" for level in claim["levels"][:1]]
+        mean = sum(map(sum, kurtosis)) / sum(map(len, kurtosis))
+        self.assertRegex(text, rf"(?m)^\| kurtosis of the scores \| about 33 \| {mean:.3g} / ")
 
     def test_one_seed_and_none(self):
         fixtures.experiments(self.root / "experiments", seeds=(1,))

@@ -63,5 +63,6 @@ function stepParts(experiments) {
       ],
     }),
     columns: [textColumn('model', (r) => r.arm), column('ms a step', (r) => r.milliseconds, fixed(1)), column('times MHA’s time', (r) => r.ratio, fixed(3)),
+              column('memory of a step, MiB', (r) => isNumber(r.memory_bytes) ? r.memory_bytes / 2 ** 20 : null, fixed(1)), column('times MHA’s memory', (r) => r.memory_ratio, fixed(3)),
               column('parameters', (r) => r.parameters, whole)], rows: values})];
 }
