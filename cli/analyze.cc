@@ -64,8 +64,12 @@ void AddAnalyze(CLI::App& root) {
          "pairs of the error terms: uniform (all alike, the default) or attention")
       ->check(CLI::IsMember({"uniform", "attention"}))
       ->type_name("uniform|attention");
-  app->add_option("--example", request.example,
-                  "sequence of the validation split to show, from 0 (default: one drawn)");
+  CLI::Option* example =
+      app->add_option("--example", request.example,
+                      "sequence of the validation split to show, from 0 (default: one drawn)");
+  app->add_option("--text", request.text,
+                  "a text of your own to show instead, whole as the model reads it")
+      ->excludes(example);
   app->add_option("--export", request.export_to,
                   "folder for the example's matrices in full, as safetensors and CSV")
       ->type_name("DIR");

@@ -147,13 +147,14 @@ void PrintCost(const Json& cost) {
 }
 
 void PrintExample(const Json& example) {
-  std::printf(
-      "\nexample %s: %s, label %s, predicted %s (%s); its matrices are in "
-      "analysis.json",
-      Count(example["index"]).c_str(), Counted(example["length"], "token").c_str(),
-      Printable(example["label"].get<std::string>()).c_str(),
-      Printable(example["predicted"].get<std::string>()).c_str(),
-      Percent(example["probability"]).c_str());
+  const bool own = example["index"].is_null();  // --text
+  const std::string name = own ? "the text" : "example " + Count(example["index"]);
+  const std::string label =
+      own ? "" : "label " + Printable(example["label"].get<std::string>()) + ", ";
+  std::printf("\n%s: %s, %spredicted %s (%s); its matrices are in analysis.json", name.c_str(),
+              Counted(example["length"], "token").c_str(), label.c_str(),
+              Printable(example["predicted"].get<std::string>()).c_str(),
+              Percent(example["probability"]).c_str());
   if (example.contains("exported")) {
     std::printf(", in full in %s", example["exported"]["folder"].get<std::string>().c_str());
   }

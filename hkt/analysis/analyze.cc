@@ -191,7 +191,10 @@ Json Analyze(const AnalyzeRequest& request, const AnalyzeProgress& progress) {
     initial = run;
     MakeInitial(*initial);
   }
-  const int64_t example = request.example.value_or(ChooseExamples(run.validation, 1).front());
+  const Example example =
+      request.text ? ExampleOfText(run, *request.text)
+                   : ExampleOfSplit(
+                         run, request.example.value_or(ChooseExamples(run.validation, 1).front()));
   const std::vector<Layer> layers = ReadLayers(run);
   const Json shown = ExampleToJson(run, layers, example);
 

@@ -18,7 +18,8 @@ struct AnalyzeRequest {
   int64_t examples = 1000;         // validation sequences for the levels removed
   int64_t pairs = 4096;            // of tokens, from each sequence
   bool attention_weights = false;  // pairs by the attention, for the error terms; else all alike
-  std::optional<int64_t> example = {};  // of the validation split; none: the first that is drawn
+  std::optional<int64_t> example = {};   // of the validation split; none: the first that is drawn
+  std::optional<std::string> text = {};  // looked at instead of a sequence of the split
   int64_t threads = 0;
 };
 

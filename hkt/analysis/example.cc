@@ -17,8 +17,10 @@
 
 #include "hkt/base/dims.h"
 #include "hkt/base/error.h"
+#include "hkt/data/task.h"
 #include "hkt/data/token_text.h"
 #include "hkt/train/evaluate.h"
+#include "hkt/train/text_lines.h"
 
 namespace hkt::analysis {
 namespace {
@@ -117,32 +119,51 @@ at::Tensor AveragedScores(const Layer& layer, int64_t l, const std::vector<at::T
   });
 }
 
-Json ExampleToJson(const AnalysisRun& run, const std::vector<Layer>& layers, int64_t index) {
+Example ExampleOfSplit(const AnalysisRun& run, int64_t index) {
   const data::Dataset& dataset = run.validation;
   CheckUsage(index >= 0 && index < dataset.size(), "--example is ", index, ", must be from 0 to ",
              dataset.size() - 1, ", a sequence of the validation split");
   Check(dataset.length(index) > 0, "sequence ", index, " has no tokens; choose another --example");
+  Example example;
+  example.alone.channels = dataset.channels;
+  example.alone.Add(dataset.sequence(index), dataset.labels[static_cast<size_t>(index)]);
+  example.index = index;
+  return example;
+}
+
+Example ExampleOfText(const AnalysisRun& run, std::string_view text) {
+  const DataConfig& config = run.trained.config.data;
+  CheckUsage(!data::TakesImages(config), "--text is for tasks whose input is text; this run's is ",
+             config.task, ": choose a sequence with --example");
+  const train::Sample sample = train::EncodeText(config, text, "--text");
+  CheckUsage(!sample.tokens.empty(), "--text is blank; give a text to look at");
+  CheckUsage(!sample.truncated, "--text is longer than the model's longest sequence, ",
+             run.trained.task.seq_len, " tokens; shorten it");
+  Example example;
+  example.alone.Add(sample.tokens, 0);
+  return example;
+}
+
+Json ExampleToJson(const AnalysisRun& run, const std::vector<Layer>& layers,
+                   const Example& example) {
   Json json;
   VisitSequences(
-      run.trained.model, dataset, std::vector<int64_t>{index},
+      run.trained.model, example.alone, std::vector<int64_t>{0},
       [&](const SequenceCapture& sequence) {
-        data::Dataset alone;
-        alone.channels = dataset.channels;
-        const int32_t label = dataset.labels[static_cast<size_t>(index)];
-        alone.Add(dataset.sequence(index), label);
-        const train::Evaluation evaluation = *train::Evaluate(run.trained.model, alone, 1);
+        const train::Evaluation evaluation = *train::Evaluate(run.trained.model, example.alone, 1);
         const auto& classes = run.trained.task.classes;
-        json["index"] = index;
+        const auto label = static_cast<size_t>(example.alone.labels.front());
+        json["index"] = example.index ? Json(*example.index) : Json(nullptr);
         json["length"] = sequence.length;
-        json["label"] = classes.at(static_cast<size_t>(label));
+        json["label"] = example.index ? Json(classes.at(label)) : Json(nullptr);
         json["predicted"] = classes.at(static_cast<size_t>(evaluation.predicted[0]));
         json["probability"] = evaluation.probability[0];
         json["tokens"] = Json::array();
-        const auto values = dataset.sequence(index);
-        for (int64_t t = 0; t < sequence.length; ++t) {
-          json["tokens"].push_back(data::StepText(
-              run.trained.task.name, values.subspan(static_cast<size_t>(t * dataset.channels),
-                                                    static_cast<size_t>(dataset.channels))));
+        const auto values = example.alone.sequence(0);
+        const auto channels = static_cast<size_t>(example.alone.channels);
+        for (size_t t = 0; t < static_cast<size_t>(sequence.length); ++t) {
+          json["tokens"].push_back(
+              data::StepText(run.trained.task.name, values.subspan(t * channels, channels)));
         }
         json["tokens_per_row"] = BinSize(sequence.length);
         json["matrices"] = Json::array();

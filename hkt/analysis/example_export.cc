@@ -61,7 +61,7 @@ double Bytes(const Layer& layer, const std::vector<at::Tensor>& levels) {
 }  // namespace
 
 std::vector<std::string> ExportExample(const AnalysisRun& run, const std::vector<Layer>& layers,
-                                       int64_t index, const std::string& folder) {
+                                       const Example& example, const std::string& folder) {
   io::CreateFolders(folder);
   const std::filesystem::path root(folder);
   std::vector<std::string> names = {"example.safetensors"};
@@ -72,9 +72,9 @@ std::vector<std::string> ExportExample(const AnalysisRun& run, const std::vector
       bytes += Bytes(layers[i], Pyramid(layers[i], sequence.inputs[i]).x);
     Check(bytes <= kMostBytes, "the matrices of a sequence of ", sequence.length, " tokens take ",
           bytes / kMostBytes, " GiB, more than 1; choose a shorter one with --example");
-    const int64_t channels = run.validation.channels;
+    const int64_t channels = example.alone.channels;
     at::Tensor tokens = at::empty({sequence.length * channels}, at::kLong);
-    const auto ids = run.validation.sequence(index);
+    const auto ids = example.alone.sequence(0);
     std::copy(ids.begin(), ids.end(), tokens.mutable_data_ptr<int64_t>());
     tensors.emplace_back("tokens",
                          channels > 1 ? tokens.view({sequence.length, channels}) : tokens);
@@ -99,12 +99,12 @@ std::vector<std::string> ExportExample(const AnalysisRun& run, const std::vector
       }
     }
   };
-  VisitSequences(run.trained.model, run.validation, std::vector<int64_t>{index}, sequence_of);
+  VisitSequences(run.trained.model, example.alone, std::vector<int64_t>{0}, sequence_of);
   train::TensorPack pack;
   pack.Add("", tensors);
-  io::WriteSafetensors(
-      root / names.front(), pack.views(),
-      {{io::kVersionKey, std::string(Version())}, {"example", std::to_string(index)}});
+  io::WriteSafetensors(root / names.front(), pack.views(),
+                       {{io::kVersionKey, std::string(Version())},
+                        {"example", example.index ? std::to_string(*example.index) : "text"}});
   return names;
 }
 

@@ -132,7 +132,7 @@ class ExampleOfAModel : public ::testing::Test {
 
 TEST_F(ExampleOfAModel, IsDescribed) {
   const auto layers = ReadLayers(run_);
-  const Json json = ExampleToJson(run_, layers, 1);
+  const Json json = ExampleToJson(run_, layers, ExampleOfSplit(run_, 1));
   EXPECT_EQ(json["length"], 11);
   EXPECT_EQ(json["label"], "c");
   EXPECT_EQ(json["tokens"].size(), 11u);
@@ -155,15 +155,14 @@ TEST_F(ExampleOfAModel, IsDescribed) {
 }
 
 TEST_F(ExampleOfAModel, WrongNumbersAreRefused) {
-  const auto layers = ReadLayers(run_);
-  EXPECT_THROW(ExampleToJson(run_, layers, 2), UsageError);
-  EXPECT_THROW(ExampleToJson(run_, layers, -1), UsageError);
-  EXPECT_THROW(ExampleToJson(run_, layers, 0), Error);  // no tokens
+  EXPECT_THROW(ExampleOfSplit(run_, 2), UsageError);
+  EXPECT_THROW(ExampleOfSplit(run_, -1), UsageError);
+  EXPECT_THROW(ExampleOfSplit(run_, 0), Error);  // no tokens
 }
 
 TEST_F(ExampleOfAModel, IsExported) {
   const auto layers = ReadLayers(run_);
-  const auto names = ExportExample(run_, layers, 1, folder_.string());
+  const auto names = ExportExample(run_, layers, ExampleOfSplit(run_, 1), folder_.string());
   EXPECT_EQ(names.size(), 1u + 4 * (1 + 3));
   for (const std::string& name : names)
     EXPECT_TRUE(std::filesystem::exists(folder_ / name)) << name;

@@ -67,6 +67,21 @@ class AnalyzeTest(unittest.TestCase):
         self.assertEqual(json.loads(done.stdout), json.loads((pathlib.Path(self.run_folder) / "analysis.json").read_text()))
         self.assertEqual(json.loads(done.stdout)["levels_removed"]["samples"], 5)
 
+    def test_a_text_of_ones_own(self):
+        text = "[MAX 2 9 [MIN 4 7 ] 0 ]"
+        done = hkt("analyze", self.run_folder, "--text", text, "--examples", "5", "--quiet")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"(?m)^the text: 9 tokens, predicted \d ")
+        example = json.loads((pathlib.Path(self.run_folder) / "analysis.json").read_text())["example"]
+        self.assertEqual((example["index"], example["label"], example["length"]), (None, None, 9))
+        self.assertEqual(example["tokens"], text.split())
+        self.assertEqual([len(row) for row in example["matrices"][0]["attention"]], list(range(1, 10)))
+        predicted = json.loads(hkt("predict", self.run_folder, "--text", text, "--json").stdout)
+        self.assertIn(example["predicted"], json.dumps(predicted))
+        page = self.root / "text.html"
+        done = hkt("report", self.run_folder, "-o", str(page))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_what_is_wrong_is_one_line(self):
         broken = self.root / "broken"
         shutil.copytree(self.run_folder, broken)
@@ -79,6 +94,10 @@ class AnalyzeTest(unittest.TestCase):
             (1, "nowhere", ["analyze", self.run_folder, "--compare", "nowhere"]),
             (2, "--examples is 0", ["analyze", self.run_folder, "--examples", "0"]),
             (2, "--example is -1", ["analyze", self.run_folder, "--example", "-1"]),
+            (2, "--text is blank", ["analyze", self.run_folder, "--text", "  "]),
+            (2, "longest sequence, 96 tokens", ["analyze", self.run_folder, "--text", "[MAX " + "1 " * 200 + "]"]),
+            (1, "--text: ", ["analyze", self.run_folder, "--text", "[MAX what ]"]),
+            (2, "--example", ["analyze", self.run_folder, "--text", "1", "--example", "1"]),
             (2, "threads is -3", ["analyze", self.run_folder, "--threads", "-3"]),
         ]
         for status, words, arguments in cases:

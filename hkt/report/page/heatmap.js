@@ -205,7 +205,7 @@ function examplePanel(run, layer, head) {
   view.show(maps[0], last);
   showRow(maps[0], last);
   return el('div', {},
-      el('p', {class: 'note'}, `Validation sequence ${example.index}, ${example.length} tokens: label ${example.label}, predicted ${example.predicted}` +
+      el('p', {class: 'note'}, (isNumber(example.index) ? `Validation sequence ${example.index}, ${example.length} tokens: label ${example.label}, ` : `A text given to the analysis, ${example.length} tokens: `) + `predicted ${example.predicted}` +
           (isNumber(example.probability) ? ` (${percent(example.probability, 1)} %)` : '') + '. ' +
           (example.tokens_per_row > 1 ? `A row of the attention is the mean over ${example.tokens_per_row} tokens. ` : '') + 'Rows are queries, columns keys; a cell of level l stands for its own tokens. Scores are as they enter the softmax: with gates λ is the level’s weight among the attention parts, and score_gain is in them.'),
       grid, readout, el('h4', {}, task === 'cifar10' ? 'The pixels, coloured by the chosen row' : 'The tokens, coloured by the chosen row'), view.node, ranking);
