@@ -1,6 +1,6 @@
 # Thin: each target does its own set-up on a fresh machine, then calls CMake, ctest or a script.
 .DEFAULT_GOAL := build
-.PHONY: setup setup-tests setup-check build demo test check wheel format bench figures clean
+.PHONY: setup setup-tests setup-check build demo test check wheel format bench results figures clean
 
 HKT_WERROR ?= OFF
 CONFIGURE = cmake --preset release -DHKT_WERROR=$(HKT_WERROR)
@@ -36,6 +36,9 @@ wheel: setup  ## the Python package for the PyTorch at hand: build/wheel/hkt-*.w
 
 bench: build  ## training steps per second against a page of plain PyTorch
 	@python="$$(sh scripts/find_torch.sh)" && "$$python" bench/train_speed.py
+
+results: build  ## tables and report from the committed results: docs/results-tables.md, docs/report.html
+	@sh scripts/results.sh
 
 figures: build setup-tests  ## the README's figures from the committed results: docs/figures/*.svg
 	@sh scripts/figures.sh

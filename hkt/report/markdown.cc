@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hkt/report/report.h"
@@ -90,7 +91,7 @@ void AddFloors(const Json& task, std::string& out) {
 }
 
 void AddTask(const Json& task, std::string& out) {
-  out += "\n### " + Cell(task["title"].get<std::string>()) + "\n\n";
+  out += "\n## " + Cell(task["title"].get<std::string>()) + "\n\n";
   out +=
       "| model | levels | convolution | seeds | test accuracy, % | published, % | distance | "
       "parameters | processor time a run |\n|---|---|---|---|---|---|---|---|---|\n";
@@ -128,7 +129,7 @@ void AddTask(const Json& task, std::string& out) {
 void AddAblations(const Json& ablations, std::string& out) {
   if (ablations.empty()) return;
   out +=
-      "\n### Ablations\n\nEach beside the row that differs least from all others of its kind, at "
+      "\n## Ablations\n\nEach beside the row that differs least from all others of its kind, at "
       "the same budget; one seed, so differences are of single runs.\n\n| experiment | seeds | "
       "test "
       "accuracy, % | difference, points | McNemar p, a seed | parameters | processor time a run "
@@ -148,7 +149,7 @@ void AddAblations(const Json& ablations, std::string& out) {
 void AddTrials(const Json& trials, std::string& out) {
   if (trials.empty()) return;
   out +=
-      "\n### Trials of the recipe\n\nChosen by validation.\n\n| trial | best validation accuracy, "
+      "\n## Trials of the recipe\n\nChosen by validation.\n\n| trial | best validation accuracy, "
       "% "
       "| processor time |\n|---|---|---|\n";
   for (const Json& one : trials)
@@ -158,7 +159,7 @@ void AddTrials(const Json& trials, std::string& out) {
 
 void AddStep(const Json& step, std::string& out) {
   if (step.is_null()) return;
-  out += "\n### Cost of a training step\n\nT = " + step["seq_len"].dump() +
+  out += "\n## Cost of a training step\n\nT = " + step["seq_len"].dump() +
          (step.contains("processor") ? ", " + Cell(step["processor"].get<std::string>()) : "") +
          "; the published factor, of the score products alone, is 1.3125.\n\n| arm | ms | times "
          "MHA's | memory, MiB | times MHA's | parameters |\n|---|---|---|---|---|---|\n";
@@ -202,7 +203,7 @@ void AddStructure(const Json& structure, std::string& out) {
   for (const Json& group : structure["groups"])
     if (group["row"] == "HKT") runs += group["runs"].get<int64_t>();
   out +=
-      "\n### Trained models\n\nMeans over " + std::to_string(runs) +
+      "\n## Trained models\n\nMeans over " + std::to_string(runs) +
       " HKT runs, their layers and heads, at levels 0 / 1 / 2.\n\n| figure | published | trained "
       "| before training | |\n|---|---|---|---|---|\n";
   for (const Json& claim : structure["claims"]) {
@@ -220,15 +221,18 @@ void AddStructure(const Json& structure, std::string& out) {
 std::string MakeMarkdown(const Json& document) {
   const Json& experiments = document["experiments"];
   std::string out = "<!-- Written by hkt report --experiments --markdown; do not edit. -->\n\n";
-  out += "Tier " + Cell(experiments["tier"].get<std::string>()) + ": " +
+  out += "# Results of the tier " + Cell(experiments["tier"].get<std::string>()) + "\n\n" +
          experiments["runs_done"].dump() + " of " + experiments["runs_planned"].dump() +
          " runs. Accuracy of the best-on-validation weights on the test split, evaluated once: "
-         "mean ± sample standard deviation over seeds. A verdict is that of the 95 % t-interval.\n";
-  for (const Json& task : experiments["tasks"]) AddTask(task, out);
-  AddAblations(experiments["ablations"], out);
-  AddStep(experiments["step"], out);
-  AddStructure(experiments["structure"], out);
-  AddTrials(experiments["trials"], out);
+         "mean ± sample standard deviation over seeds. A verdict is that of the 95 % t-interval "
+         "over seeds.\n";
+  for (const auto& [key, what] : {std::pair{"processors", "Processors"}, {"commits", "Commits"}}) {
+    if (experiments[key].empty()) continue;
+    out += std::string("\n") + what + ":";
+    for (const Json& one : experiments[key]) out += " " + Cell(one.get<std::string>()) + ",";
+    out.back() = '.';
+    out += "\n";
+  }
   if (!experiments["missing"].empty()) {
     out += "\nMissing:";
     for (const Json& one : experiments["missing"])
@@ -237,6 +241,13 @@ std::string MakeMarkdown(const Json& document) {
     out.back() = '.';
     out += "\n";
   }
+  if (!experiments["notes"].empty()) out += "\nTo be read with care:\n\n";
+  for (const Json& note : experiments["notes"]) out += "- " + Cell(note.get<std::string>()) + "\n";
+  for (const Json& task : experiments["tasks"]) AddTask(task, out);
+  AddAblations(experiments["ablations"], out);
+  AddStep(experiments["step"], out);
+  AddStructure(experiments["structure"], out);
+  AddTrials(experiments["trials"], out);
   return out;
 }
 
