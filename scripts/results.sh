@@ -7,5 +7,5 @@ folder=${1:-docs}
 program=${HKT_PROGRAM:-build/release/hkt}
 mkdir -p "$folder"
 "$program" report --experiments --markdown "$folder/results-tables.md"
-# Runs that look at inputs of our own, so that the page shows nothing of a data set (experiments/examples/README.md).
-"$program" report experiments/examples/*/ --experiments -o "$folder/report.html"
+# Runs without weights, their examples inputs of our own (docs/experiments.md).
+"$program" report experiments/results/runs/*/ --experiments -o "$folder/report.html"

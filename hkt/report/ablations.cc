@@ -131,8 +131,8 @@ Json Trials(const std::vector<PlannedRow>& rows) {
     std::map<std::string, const PlannedRow*>
         first;  // of each model: what tells models apart is none
     for (const PlannedRow* trial : trials) {
-      first.emplace(trial->row.row, trial);
-      const Json changes = Changes(ConfigOf(*trial), ConfigOf(*first[trial->row.row]));
+      const PlannedRow* other = first.emplace(trial->run->config.model.model, trial).first->second;
+      const Json changes = Changes(ConfigOf(*trial), ConfigOf(*other));
       for (const auto& [name, value] : changes.items()) varying.insert(name);
     }
     for (const PlannedRow* trial : trials) {

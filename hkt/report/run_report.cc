@@ -193,7 +193,9 @@ Json Analysis(const std::filesystem::path& path, bool example) {
 Json ReportRun(const std::filesystem::path& root, bool example) {
   const io::RunFolder folder(root);
   const Config config = folder.ReadConfig();
-  Json result = {{"name", root.lexically_normal().string()}};
+  std::string name = root.lexically_normal().string();
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  Json result = {{"name", name}};
   result["config"] = io::ToJson(config);
   result["config"].erase("data");  // a path of the machine
   result.update(Exists(folder.metrics())

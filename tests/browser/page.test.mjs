@@ -86,7 +86,7 @@ test('allows no script but its own, and no eval', async () => {
 test('the table of results equals the JSON', () => reading(async (page) => {
   const expected = report.experiments.tasks.flatMap((task) => task.rows.map((row) => {
     const planned = row.seeds_planned.length, done = row.seeds.length;
-    return [task.title, row.row, String(row.levels), row.convolution ? 'yes' : 'no', done === planned ? String(done) : `${done} of ${planned}`, summary(row.test),
+    return [task.title, row.row, row.convolution ? `${row.levels}, conv` : String(row.levels), done === planned ? String(done) : `${done} of ${planned}`, summary(row.test),
             row.published ? summary(row.published) : '–', points(row.distance)];
   }));
   assert.equal(expected.length, 14);

@@ -24,16 +24,16 @@ function mainTable(experiments) {
   const rows = experiments.tasks.flatMap((task) => task.rows.map((row) => ({task, ...row})));
   return table('Test accuracy of the best-on-validation weights, evaluated once (mean ± sample standard deviation over seeds)', [
     textColumn('task', (r) => r.task.title), textColumn('model', (r) => r.row),
-    column('levels', (r) => r.levels), column('convolution', (r) => r.convolution ? 'yes' : 'no'),
+    column('levels', (r) => r.levels, (v, r) => r.convolution ? `${v}, conv` : String(v)),
     column('seeds', (r) => seedsText(r)),
     column('test accuracy, %', (r) => r.test?.mean ?? null, (v, r) => meanAndDeviation(r.test)),
     column('published, %', (r) => r.published?.mean ?? null, (v, r) => r.published ? meanAndDeviation(r.published) : dash),
     column('distance, points', (r) => r.distance, points),
     column('last validation, %', (r) => r.last?.mean ?? null, (v, r) => r.last ? meanAndDeviation(r.last) : dash),
     column('parameters', (r) => r.parameters, whole), column('steps', (r) => r.steps, whole),
-    column('processor minutes a run', (r) => isNumber(r.cpu_seconds) ? r.cpu_seconds / 60 : null, fixed(1)),
-    column('wall minutes a run', (r) => isNumber(r.wall_seconds) ? r.wall_seconds / 60 : null, fixed(1)),
-    column('peak memory, MB', (r) => isNumber(r.peak_memory_bytes) ? r.peak_memory_bytes / 1e6 : null, fixed(0)),
+    column('processor minutes', (r) => isNumber(r.cpu_seconds) ? r.cpu_seconds / 60 : null, fixed(1)),
+    column('wall minutes', (r) => isNumber(r.wall_seconds) ? r.wall_seconds / 60 : null, fixed(1)),
+    column('memory, MB', (r) => isNumber(r.peak_memory_bytes) ? r.peak_memory_bytes / 1e6 : null, fixed(0)),
   ], rows, {name: 'results', mark: (r) => r.seeds.length < r.seeds_planned.length ? 'incomplete' : null});
 }
 
@@ -44,7 +44,7 @@ function sizesTable(experiments) {
   const box = table('Sizes of the splits, and floors: what needs no model (accuracy on the test split, %)', [
     textColumn('task', (t) => t.title), column('train', (t) => t.sizes.train, whole), column('validation', (t) => t.sizes.validation, whole),
     column('test', (t) => t.sizes.test, whole), column('most frequent class', (t) => floor(t, 'majority'), percent),
-    column('regression on token counts', (t) => floor(t, 'count_regression'), percent),
+    column('regression on token counts', (t) => floor(t, 'count_regression'), percent), column('regression on grey values', (t) => floor(t, 'value_regression'), percent),
     textColumn('the published figures are', (t) => t.published_note)], rows, {name: 'sizes'});
   box.classList.add('wrap');
   return box;

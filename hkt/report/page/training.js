@@ -73,7 +73,7 @@ function ladderParts(experiments) {
     parts.push(el('p', {class: 'note'}, 'The ladder is not there. Make it with ', el('code', {}, `hkt data ladder --json > ${experiments.folder}/results/ladder.json`)));
   }
   const by = (key, list, title, note) => {
-    const rows = list.filter((r) => r.accuracy !== null).map((r) => ({row: r.row, [key]: r[key], accuracy: 100 * r.accuracy, examples: r.examples}));
+    const rows = list.filter((r) => r.accuracy !== null).map((r) => ({row: r.row, [key]: r[key], accuracy: 100 * r.accuracy, examples: r.examples, error: 100 * Math.sqrt(r.accuracy * (1 - r.accuracy) / r.examples)}));
     if (!rows.length) return;
     const root = key === 'operator' ? experiments.ladder?.steps.find((s) => s.predictor === 'root_operator')?.by_operator ?? {} : {};
     const rules = Object.entries(root).filter(([, share]) => share !== null).map(([operator, share]) => ({operator, accuracy: 100 * share}));
@@ -82,21 +82,22 @@ function ladderParts(experiments) {
       spec: (width) => {
         const scale = rowScale([...new Set(rows.map((r) => r.row))]);
         const color = {field: 'row', type: 'nominal', scale: scale.color, title: null};
-        const tooltip = [tip('row', 'model'), tip(key, key), tip('accuracy', 'accuracy, %', '.2f'), tip('examples', 'examples, all seeds', 'd')];
+        const tooltip = [tip('row', 'model'), tip(key, key), tip('accuracy', 'accuracy, %', '.2f'), tip('error', 'standard error', '.2f'), tip('examples', 'examples, all seeds', 'd')];
         return {
           width, height: 260, data: {values: rows},
           encoding: {x: {field: key, type: 'ordinal', title: key === 'depth' ? 'depth of the expression' : 'root operator', axis: {labelAngle: 0}}, y: {field: 'accuracy', ...accuracyAxis('test accuracy, %')}},
           layer: [
             ...(rules.length ? [{data: {values: rules}, mark: {type: 'tick', thickness: 2, size: 60, color: theme().faint}, encoding: {tooltip: [tip('operator', 'knows the root operator'), tip('accuracy', 'accuracy, %', '.1f')]}}] : []),
-            ...(key === 'depth' ? [{mark: 'line', encoding: {color}}] : []),
-            {mark: {type: 'point', size: 80}, encoding: {color, shape: {field: 'row', type: 'nominal', scale: scale.shape, title: null}, ...(key === 'operator' ? {xOffset: {field: 'row'}} : {}), tooltip}},
+            {transform: [{calculate: 'datum.accuracy - datum.error', as: 'low'}, {calculate: 'datum.accuracy + datum.error', as: 'high'}],
+             mark: {type: 'rule', strokeWidth: 2}, encoding: {y: {field: 'low', ...accuracyAxis('test accuracy, %')}, y2: {field: 'high'}, xOffset: {field: 'row'}, color}},
+            {mark: {type: 'point', size: 80}, encoding: {color, shape: {field: 'row', type: 'nominal', scale: scale.shape, title: null}, xOffset: {field: 'row'}, tooltip}},
           ],
         };
       },
-      columns: [textColumn('model', (r) => r.row), textColumn(key, (r) => r[key]), column('examples, all seeds', (r) => r.examples, whole), column('accuracy, %', (r) => r.accuracy, fixed(2))], rows}));
+      columns: [textColumn('model', (r) => r.row), textColumn(key, (r) => r[key]), column('examples, all seeds', (r) => r.examples, whole), column('accuracy, %', (r) => r.accuracy, fixed(2)), column('standard error', (r) => r.error, fixed(2))], rows}));
   };
-  by('depth', task.by_depth, 'ListOps by depth: does accuracy fall with the depth of the expression?', 'All seeds together; depths with few examples scatter.');
+  by('depth', task.by_depth, 'ListOps by depth: does accuracy fall with the depth of the expression?', 'All seeds together; the line is one standard error to each side.');
   by('operator', task.by_operator, 'ListOps by root operator: which operators are learned beyond knowing the operator?',
-     experiments.ladder ? 'The grey bar is what a predictor gets that knows the root operator and nothing else.' : 'All seeds together.');
+     experiments.ladder ? 'The grey bar is what a predictor gets that knows the root operator and nothing else. The line is one standard error to each side.' : 'All seeds together.');
   return parts;
 }

@@ -1,0 +1,72 @@
+"""The committed results, and what is made of them: docs/results-tables.md, docs/report.html, the README's table."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+
+SOURCE = pathlib.Path(os.environ["HKT_SOURCE_DIR"])
+PROGRAM = os.environ["HKT_PROGRAM"]
+RESULTS = SOURCE / "experiments/results"
+
+
+def strings(value):
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from strings(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from strings(one)
+    elif isinstance(value, str):
+        yield value
+
+
+class ResultsTest(unittest.TestCase):
+    def test_tables_and_page_are_those_of_the_results(self):
+        with tempfile.TemporaryDirectory(prefix="hkt-results-") as folder:
+            begin = time.monotonic()
+            done = subprocess.run(["sh", SOURCE / "scripts/results.sh", folder], capture_output=True, text=True,
+                                  env={**os.environ, "HKT_PROGRAM": PROGRAM})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertLess(time.monotonic() - begin, 60)
+            made = pathlib.Path(folder)
+            self.assertEqual((made / "results-tables.md").read_text(), (SOURCE / "docs/results-tables.md").read_text(),
+                             "docs/results-tables.md is of other results; make results")
+            self.assertLess((made / "report.html").stat().st_size, 5e6)
+        page = (SOURCE / "docs/report.html").read_text()
+        done, planned = re.match(r"(?s).*?\n(\d+) of (\d+) runs", (SOURCE / "docs/results-tables.md").read_text()).groups()
+        self.assertIn(f'"runs_planned":{planned},"runs_done":{done},', page, "docs/report.html is of other results; make results")
+
+    def test_results_hold_no_place_of_a_machine(self):
+        files = [path for path in RESULTS.rglob("*") if path.is_file()]
+        self.assertGreater(len(files), 10)
+        for path in files:
+            self.assertIn(path.suffix, (".json", ".jsonl"), path)
+            for line in path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]:
+                for text in strings(json.loads(line)):
+                    self.assertFalse(text.startswith(("/", "~")), f"{path}: {text}")
+
+    def test_examples_are_our_own(self):
+        runs = sorted((RESULTS / "runs").iterdir())
+        self.assertTrue(runs)
+        for run in runs:
+            example = json.loads((run / "analysis.json").read_text())["example"]
+            self.assertIsNone(example["index"], f"{run}: an example of the data; hkt analyze --text")
+
+    def test_the_readme_quotes_the_tables(self):
+        section = re.search(r"(?ms)^## Results\n(.*?)^## ", (SOURCE / "README.md").read_text())
+        self.assertIsNotNone(section)
+        rows = [line for line in section[1].splitlines() if line.startswith("| ") and "±" in line]
+        self.assertTrue(rows)
+        tables = (SOURCE / "docs/results-tables.md").read_text()
+        for row in rows:
+            self.assertIn(row, tables)
+
+
+if __name__ == "__main__":
+    unittest.main()
