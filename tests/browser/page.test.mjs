@@ -90,7 +90,7 @@ test('the table of results equals the JSON', () => reading(async (page) => {
             row.published ? summary(row.published) : '–', points(row.distance)];
   }));
   assert.equal(expected.length, 14);
-  assert.deepEqual((await cells(page, 'table-results')).map((row) => row.slice(0, 8)), expected);
+  assert.deepEqual((await cells(page, 'table-results')).map((row) => row.slice(0, 7)), expected);
 }));
 
 test('the comparisons and effects equal the JSON, with their verdicts', () => reading(async (page) => {
@@ -108,8 +108,8 @@ test('names what is missing', () => reading(async (page) => {
   await page.locator('summary:has-text("Missing")').click();
   assert.deepEqual((await cells(page, 'table-missing')).map((row) => [row[0], row[4]]), [['imdb-hkt', '2, 3'], ['cifar10-mha', '1, 2, 3']]);
   const results = await cells(page, 'table-results');
-  assert.ok(results.some((row) => row[1] === 'HKT' && row[4] === '1 of 3'));
-  assert.ok(results.some((row) => row[1] === 'MHA' && row[4] === '0 of 3' && row[5] === 'missing'));
+  assert.ok(results.some((row) => row[1] === 'HKT' && row[3] === '1 of 3'));
+  assert.ok(results.some((row) => row[1] === 'MHA' && row[3] === '0 of 3' && row[4] === 'missing'));
 }));
 
 test('hovering a plot says what is there, Escape takes it away', () => reading(async (page) => {
@@ -249,7 +249,7 @@ test('tables and plots save themselves', () => reading(async (page) => {
   assert.equal(csv.name, 'results.csv');
   const lines = csv.bytes.toString().trim().split('\r\n');
   assert.equal(lines.length, 15);
-  assert.ok(Math.abs(Number(lines[1].split(',')[5]) - report.experiments.tasks[0].rows[0].test.mean) < 1e-12);
+  assert.ok(Math.abs(Number(lines[1].split(',')[4]) - report.experiments.tasks[0].rows[0].test.mean) < 1e-12);
   const svg = await save(page.locator('#comparisons').getByRole('button', {name: /as SVG$/}));
   assert.match(svg.bytes.toString(), /^<svg[^>]+xmlns/);
   const png = await save(page.locator('#accuracy').getByRole('button', {name: /as PNG$/}));
