@@ -24,10 +24,11 @@ PAGES = [SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *sorted((SOURCE / "do
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```[ \t]*$", re.M | re.S)
 KINDS = {"sh", "sh no-test", "python", "python no-test", "cpp", "cmake", "json", ""}
 NOT_RUN = [re.compile(p) for p in (
-    r"git clone \S+", r"cd \S+", r"(TORCH_INDEX_URL=\S+ )?make (demo|test|check|build|bench|format)", r"pip install \.",
+    r"git clone \S+", r"cd \S+", r"(TORCH_INDEX_URL=\S+ )?make (demo|test|check|build|bench|format|results figures)([ ]+#.*)?", r"pip install \.",
     r'export PATH="\$PWD/build/release:\$PATH"', r"cmake --preset release", r"cmake --build --preset release",
     r"cmake --install build/release --prefix PREFIX", r'(HKT_DATA=\S+ )?ctest --preset release( -[LR] ("[\w|]+"|\w+))?( --output-on-failure)?',
-    r"tensorboard --logdir \S+", r"hkt analyze runs/first[^#]*(#.*)?",
+    r"tensorboard --logdir \S+", r"hkt analyze runs/(first|experiments/)[^#]*(#.*)?", r"cp runs/experiments/\S+ experiments/results/runs/\S+",
+    r"hkt bench train --json > experiments/results/step.json[ ]+#.*",
     r"(HKT_DATA=\S+ )?hkt reproduce [^#]*(#.*)?", r"hkt report [^#]*--experiments[^#]*(#.*)?", r"from safetensors.torch import load_file", r'weights = load_file\("\S+"\)')]
 
 WRAPPER = '''#!{python}
