@@ -37,7 +37,7 @@ wheel: setup  ## the Python package for the PyTorch at hand: build/wheel/hkt-*.w
 bench: build  ## training steps per second against a page of plain PyTorch
 	@python="$$(sh scripts/find_torch.sh)" && "$$python" bench/train_speed.py
 
-results: build  ## tables and report from the committed results: docs/results-tables.md, docs/report.html
+results: build  ## tables and report from the committed results: docs/results-tables.md, build/report.html
 	@sh scripts/results.sh
 
 figures: build setup-tests  ## the README's figures from the committed results: docs/figures/*.svg

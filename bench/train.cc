@@ -86,7 +86,6 @@ Json BenchTrain(const TrainBenchOptions& options) {
     if (options.profile_steps > 0)
       arm["profile"] = ToJson(ProfileCalls(contenders[i].call, options.profile_steps));
   }
-  report["memory_ratios"] = Json::object();
   for (const auto& [a, b] : {std::pair{"hkt_fusion_composite", "hkt_fusion"},
                              {"hkt_fusion", "mha_torch"},
                              {"hkt_composite", "hkt"},
@@ -96,12 +95,7 @@ Json BenchTrain(const TrainBenchOptions& options) {
                              {"mha_conv", "mha"},
                              {"mha_wide", "mha"},
                              {"mha", "mha_torch"}}) {
-    const std::string name = Concat(a, "/", b);
-    report["ratios"][name] = Ratio(timing(a), timing(b));
-    const Json &above = report["arms"][a]["memory_bytes"],
-               &below = report["arms"][b]["memory_bytes"];
-    if (above.is_number() && below.is_number() && below.get<double>() > 0)
-      report["memory_ratios"][name] = above.get<double>() / below.get<double>();
+    report["ratios"][Concat(a, "/", b)] = Ratio(timing(a), timing(b));
   }
   return report;
 }

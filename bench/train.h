@@ -30,7 +30,7 @@ struct TrainBenchOptions {
 //   scaled_dot_product_attention calls
 // Returns {"arms": {name: {timing…, "parameters", "memory_bytes" (growth of the process's memory
 // during one step, after the timing; null where the system does not say), "profile" (see
-// bench/profile.h)}}, "ratios": {…} of times, "memory_ratios": {…}}.
+// bench/profile.h)}}, "ratios": {…} of times}.
 nlohmann::ordered_json BenchTrain(const TrainBenchOptions& options);
 
 }  // namespace hkt::bench

@@ -244,7 +244,9 @@ void AddTrain(CLI::App& bench) {
                   report["seq_len"].get<long>(), static_cast<long>(config.model.d_model),
                   static_cast<long>(config.model.heads), static_cast<long>(config.model.layers),
                   static_cast<long>(train::Threads()));
-      PrintTimings({{"timings", report["arms"]}});
+      Json memory = Json::object();
+      for (const auto& [name, arm] : report["arms"].items()) memory[name] = arm["memory_bytes"];
+      PrintTimings({{"timings", report["arms"]}, {"memory_bytes", memory}});
       PrintRatios(report["ratios"]);
       for (const auto& [name, arm] : report["arms"].items()) {
         if (arm.contains("profile")) PrintProfile(name, arm["profile"]);

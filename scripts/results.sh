@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes from the committed results what is committed of them: docs/results-tables.md and docs/report.html. No training.
-#   scripts/results.sh [FOLDER]   default docs
+# Makes the tables (committed) and the report's page (not) from the committed results. No training.
+#   scripts/results.sh [TABLES [PAGE]]   default docs/results-tables.md build/report.html
 set -eu
 cd "$(dirname "$0")/.."
-folder=${1:-docs}
+tables=${1:-docs/results-tables.md}
+page=${2:-build/report.html}
 program=${HKT_PROGRAM:-build/release/hkt}
-mkdir -p "$folder"
-"$program" report --experiments --markdown "$folder/results-tables.md"
+"$program" report --experiments --markdown "$tables"
 # Runs without weights, their examples inputs of our own (docs/experiments.md).
-"$program" report experiments/results/runs/*/ --experiments -o "$folder/report.html"
+"$program" report experiments/results/runs/*/ --experiments -o "$page"

@@ -198,7 +198,7 @@ def run_folder(folder, task="text", tokens=HOSTILE, classes=("<b>bad</b>", "good
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1])
     experiments(root / "experiments", missing=("imdb-hkt-s3", "cifar10-mha-conv"))

@@ -108,7 +108,8 @@ class BenchTest(unittest.TestCase):
         self.assertRegex(done.stdout, r"(?m)^  hkt/mha +\d")
         done = hkt("bench", "train", "--calls", "1", "--seq-len", "16", "--batch", "1", "--d-model", "8", "--d-ff", "8", "--layers", "1")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertRegex(done.stdout, r"(?m)^  hkt_fusion +\d")
+        # best, median, p10 ... p90, calls, memory
+        self.assertRegex(done.stdout, r"(?m)^  hkt_fusion( +[\d.]+){2} +[\d.]+ \.\.\. +[\d.]+ +\d+ +[\d.]+$")
 
     def test_wrong_use_is_one_line(self):
         wrong = {("attention", "--seq-len", "0"): "--seq-len is 0", ("attention", "--head-dim", "5000"): "--head-dim is 5000",
