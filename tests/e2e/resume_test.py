@@ -24,13 +24,11 @@ def hkt(*arguments, **options):
 
 
 def metrics(folder):
-    """All lines without the wall times; a last line that a kill cut is left out."""
-    lines = []
+    """All lines without the wall times; a last line that is cut, or still being written, is left out."""
     with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
-        for line in file:
-            if line.endswith("\n"):
-                lines.append({key: value for key, value in json.loads(line).items() if key not in PLAIN})
-    return lines
+        # At once: by lines, the second half of one that is being written would come as a line of its own.
+        whole = file.read().split("\n")[:-1]
+    return [{key: value for key, value in json.loads(line).items() if key not in PLAIN} for line in whole]
 
 
 def state_step(folder):
