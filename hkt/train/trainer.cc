@@ -146,10 +146,16 @@ void Trainer::Resume(std::optional<int64_t> from_step) {
   }
   io::DropLinesAfter(folder_.metrics(), progress_.step);
   const bool goes_on = !finished();  // where it ended early, with more patience
+  // A state saved by who left inside an evaluation is one from before it: a kill after the
+  // evaluation of the next session leaves that one's line, and it is about to be written again.
+  const bool evaluates_again = EvaluationDue();
   io::DropLines(folder_.metrics(), [&](const Json& line) {
-    const bool end = line.is_object() && line.value("kind", Json()) == "end";
+    if (!line.is_object()) return false;
+    const Json kind = line.value("kind", Json());
+    const bool end = kind == "end";
     end_written_ = end_written_ || (end && !goes_on);
-    return end && goes_on;
+    return (end && goes_on) ||
+           (evaluates_again && kind == "eval" && line.value("step", Json()) == progress_.step);
   });
 }
 

@@ -84,6 +84,30 @@ TEST(TrainerTest, ResumeOfAKilledRunGoesBackToTheLastSave) {
   ExpectSameRun(straight, killed);
 }
 
+// The first session leaves inside the evaluation, the second is killed after it, before its save.
+TEST(TrainerTest, AnEvaluationThatIsRepeatedIsWrittenOnce) {
+  Config config = TinyConfig();
+  config.train.steps = 60;
+  config.train.save_every = 0;
+  for (const int64_t step : {20, 60}) {
+    TestRun straight(config), killed(config);
+    straight.Open()->Run();
+    int64_t questions = 0;
+    killed.Open()->Run([&] {
+      const auto steps = static_cast<int64_t>(killed.recorder.steps.size());
+      return steps == step && ++questions == 2;
+    });
+    const std::string state = io::ReadFile(killed.folder.state());
+    killed.Open(true)->Run();
+    io::WriteFileAtomically(killed.folder.state(), state);
+    auto trainer = killed.Open(true);
+    EXPECT_EQ(trainer->progress().step, step);
+    EXPECT_LT(trainer->progress().evaluated_step, step);
+    trainer->Run();
+    ExpectSameRun(straight, killed);
+  }
+}
+
 TEST(TrainerTest, KilledBeforeTheFirstSaveStartsAnew) {
   TestRun straight, killed;
   straight.Open()->Run();
